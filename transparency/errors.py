@@ -1,0 +1,81 @@
+"""Every error this package raises on purpose: one base, one subclass per thing a caller can do about it.
+
+A message says what was wrong, where, and what to do. It never carries a payload, a token or a key.
+"""
+
+from __future__ import annotations
+
+
+class TransparencyError(Exception):
+    """Base of all errors a caller may want to handle."""
+
+
+class MalformedError(TransparencyError):
+    """Bytes are not of the one form their type has. The sender must send something else."""
+
+
+class UnsupportedAlgorithmError(TransparencyError):
+    """A signature or hash algorithm that is unknown, or does not fit the key."""
+
+
+class PayloadMissingError(TransparencyError):
+    """A detached message whose payload was not supplied. Supply it."""
+
+
+class SignatureInvalidError(TransparencyError):
+    """The signature is not by this key over these bytes."""
+
+
+class ProofError(TransparencyError):
+    """A Merkle proof does not lead from its leaf to its root."""
+
+
+class RefusedError(TransparencyError):
+    """The registration policy does not accept a statement; the message is the reason, for the submitter."""
+
+
+class NotFoundError(TransparencyError):
+    """There is no such entry, head or key here."""
+
+
+class OverloadedError(TransparencyError):
+    """Nothing was accepted; try again after ``retry_after`` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class JudgementStaleError(TransparencyError):
+    """The policy generation or the time moved past a judgement before it was sequenced: judge again."""
+
+
+class StoreError(TransparencyError):
+    """Storage failed, and it is not known what it kept. The writer must stop, not guess."""
+
+
+class TipMovedError(StoreError):
+    """The compare-and-swap on the tip failed: another writer owns the log."""
+
+
+class LogUnusableError(TransparencyError):
+    """The stored state is behind, different from or inconsistent with what is known; it is refused, never forked."""
+
+
+class FolderOwnedError(TransparencyError):
+    """Another process holds the data folder."""
+
+
+class UnreachableError(TransparencyError):
+    """The log did not answer, or not as a log does."""
+
+
+class ServiceRefusedError(TransparencyError):
+    """The log answered with a problem: ``status``, ``title`` and ``detail`` are its words (RFC 9290)."""
+
+    def __init__(self, status: int, title: str, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{title}: {detail}" if detail else title)
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.retry_after = retry_after
