@@ -1,0 +1,119 @@
+"""TOML in and out for the service's own documents: strict members on reading, one layout on writing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from transparency.cose.keys import PublicKey
+from transparency.errors import MalformedError, UnsupportedAlgorithmError
+
+MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
+_MISSING = object()
+
+
+def load(data: bytes, what: str) -> dict[str, Any]:
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise MalformedError(f"the {what} is larger than {MAX_DOCUMENT_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"the {what} is not UTF-8 (byte {error.start})") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # tomllib's message ends in "(at line L, column C)".
+        raise MalformedError(f"the {what} is not TOML: {error}") from error
+
+
+class Table:
+    """One table of a document: every member is asked for once, and what nobody asked for is refused."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, Mapping):
+            raise MalformedError(f"{where} is not a table")
+        self._members = dict(value)
+        self._where = where
+
+    def text(self, name: str) -> str:
+        value = self._take(name)
+        if not isinstance(value, str):
+            raise MalformedError(f"{self._at(name)} is not a string")
+        return value
+
+    def number(self, name: str, default: int | None = None) -> int:
+        value = self._take(name, _MISSING if default is None else default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise MalformedError(f"{self._at(name)} is not a whole number of 0 or more")
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        return self.number(name) if name in self._members else None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._take(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise MalformedError(f"{self._at(name)} is not a list of strings")
+        return tuple(value)
+
+    def table(self, name: str) -> Table:
+        return Table(self._take(name), self._at(name))
+
+    def tables(self, name: str) -> tuple[Table, ...]:
+        value = self._take(name, [])
+        if not isinstance(value, list):
+            raise MalformedError(f"{self._at(name)} is not a list of tables ([[{name}]])")
+        return tuple(Table(item, f"{self._at(name)}[{number}]") for number, item in enumerate(value))
+
+    def key(self) -> PublicKey:
+        """The public key given by ``pem`` and ``kid`` in this table."""
+        pem = self.text("pem")
+        try:
+            key = PublicKey.from_pem(pem.encode("utf-8"))
+        except (MalformedError, UnsupportedAlgorithmError) as error:
+            raise MalformedError(f"{self._at('pem')} is not a public key this log can use: {error}") from error
+        return key.with_kid(_unbase64url(self.text("kid"), self._at("kid")))
+
+    def done(self) -> None:
+        if self._members:
+            names = ", ".join(sorted(self._members))
+            raise MalformedError(f"{self._where} has members this version does not know: {names}")
+
+    def _take(self, name: str, default: object = _MISSING) -> Any:
+        value = self._members.pop(name, default)
+        if value is _MISSING:
+            raise MalformedError(f"{self._at(name)} is missing")
+        return value
+
+    def _at(self, name: str) -> str:
+        return f"{self._where}.{name}"
+
+
+def quote(text: str) -> str:
+    """A TOML basic string. JSON's escapes are TOML's, but TOML also wants DEL escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def quote_list(items: Iterable[str]) -> str:
+    return "[" + ", ".join(quote(item) for item in items) + "]"
+
+
+def key_lines(key: PublicKey) -> list[str]:
+    kid = base64.urlsafe_b64encode(key.kid).rstrip(b"=").decode("ascii")
+    pem = key.to_pem().decode("ascii").strip()
+    return [f"kid = {quote(kid)}", f'pem = """\n{pem}\n"""']
+
+
+def _unbase64url(text: str, where: str) -> bytes:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
+        raise MalformedError(f"{where} is not base64url without padding")
+    try:
+        value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error as error:
+        raise MalformedError(f"{where} is not base64url without padding") from error
+    if base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii") != text:
+        raise MalformedError(f"{where} is not canonical base64url")
+    return value
