@@ -1,0 +1,236 @@
+"""trace-metadata: seven members that stand in a header and must agree with the payload.
+
+The draft puts it at label 100 of the unprotected header, where anyone may change it; its signed copy stands
+at -70100. Neither is believed: every member is recomputed from the exact payload bytes, and what is shown to
+people comes from the payload (formats.md, section 3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from transparency.cose.labels import HASH_SHA256, HASH_SHA384, HASH_SHA512
+from transparency.errors import MalformedError
+from transparency.records import vac
+from transparency.records.timestamps import instant, is_timestamp
+
+Level = Literal["fail", "warn", "not-checked", "pass"]
+
+REQUIRED: Final = ("session-id", "agent-vendor", "trace-format", "timestamp-start")
+OPTIONAL: Final = ("timestamp-end", "content-hash", "content-hash-alg")
+MEMBERS: Final = REQUIRED + OPTIONAL
+
+HASHES: Final[Mapping[str, tuple[str, int]]] = {
+    "sha-256": ("sha256", HASH_SHA256),
+    "sha-384": ("sha384", HASH_SHA384),
+    "sha-512": ("sha512", HASH_SHA512),
+}
+_LONGEST_TEXT: Final = 8192
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What comparing one member gave; ``unknown`` marks a "not-checked" after which nobody can tell (3.4)."""
+
+    level: Level
+    member: str
+    message: str
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TraceMetadata:
+    """The draft's trace-metadata map: four required members, three optional, no others."""
+
+    session_id: str | bytes
+    agent_vendor: str
+    trace_format: str
+    timestamp_start: str | int
+    timestamp_end: str | int | None = None
+    content_hash: str | None = None
+    content_hash_alg: str | None = None
+
+    @classmethod
+    def from_map(cls, value: object) -> TraceMetadata:
+        """Strictly: a closed map, every member of the type that -00 gives it; else MalformedError."""
+        if not isinstance(value, Mapping):
+            msg = "trace-metadata is not a map"
+            raise MalformedError(msg)
+        extra = sum(1 for key in value if key not in MEMBERS)
+        if extra:
+            msg = f"trace-metadata is a closed map and has {extra} member(s) that do not belong in it"
+            raise MalformedError(msg)
+        for member in REQUIRED:
+            if member not in value:
+                msg = f"trace-metadata has no {member}"
+                raise MalformedError(msg)
+        for member in value:
+            if not _fits(member, value[member]):
+                msg = f"{member} is not {_SHAPES[member]}"
+                raise MalformedError(msg)
+        return cls(**{member.replace("-", "_"): value[member] for member in value})
+
+    def to_map(self) -> dict[str, Any]:
+        """The map as it stands in the header; absent members are left out."""
+        members = {member: getattr(self, member.replace("-", "_")) for member in MEMBERS}
+        return {member: value for member, value in members.items() if value is not None}
+
+
+_TEXT: Final = f"a text of at most {_LONGEST_TEXT} characters"
+_TIME: Final = "an RFC 3339 time with T and Z or offset, nor epoch milliseconds as an unsigned integer"
+_SHAPES: Final[Mapping[str, str]] = {
+    "session-id": _TEXT + ", nor a byte string",
+    "agent-vendor": _TEXT,
+    "trace-format": _TEXT,
+    "timestamp-start": _TIME,
+    "timestamp-end": _TIME,
+    "content-hash": _TEXT,
+    "content-hash-alg": _TEXT,
+}
+
+
+def _fits(member: str, value: object) -> bool:
+    if member.startswith("timestamp"):
+        return is_timestamp(value)
+    return isinstance(value, (str, bytes) if member == "session-id" else str) and len(value) <= _LONGEST_TEXT
+
+
+def describe(data: bytes) -> TraceMetadata | None:
+    """The trace-metadata of a VAC JSON record, every member from its bytes; None where one cannot be had."""
+    return describe_or_reason(data)[0]
+
+
+def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
+    """``describe``, and when that is None the sentence to tell the user why (formats.md 3.4)."""
+    try:
+        record = vac.read_vac(data)
+    except MalformedError as error:
+        return None, f"the record is not strict JSON ({error})"
+    if record is None:
+        return None, "the record is not a VAC record"
+    session_id, vendor, start = record.session_id, record.agent_vendor, record.timestamp_start
+    if session_id is None or vendor is None or start is None:
+        given = {"session-id": session_id, "agent-vendor": vendor, "timestamp-start": start}
+        missing = ", ".join(member for member, value in given.items() if value is None)
+        return None, f"the record does not give {missing}, and nothing is invented"
+    metadata = TraceMetadata(
+        session_id=session_id,
+        agent_vendor=vendor,
+        trace_format=vac.TRACE_FORMAT,
+        timestamp_start=start,
+        timestamp_end=record.timestamp_end,
+        content_hash=hashlib.sha256(data).hexdigest(),
+        content_hash_alg="sha-256",
+    )
+    return metadata, ""
+
+
+def compare(
+    metadata: object, payload: bytes | None, *, where: str, envelope: tuple[int, bytes] | None = None
+) -> list[Finding]:
+    """Each member of a trace-metadata map against the record it speaks of (formats.md 3.3 items 4-6, 3.4).
+
+    ``payload`` is the record: of a hash envelope the preimage, None when it is not at hand; ``envelope`` is
+    the envelope's (COSE hash algorithm, digest), against which content-hash is checked even without it.
+    """
+    try:
+        stated = TraceMetadata.from_map(metadata)
+    except MalformedError as error:
+        return [Finding("fail", "shape", f"{where}: {error}")]
+    findings = [_compare_hash(stated, payload, envelope, where)]
+    if payload is None:
+        reason = f"{where}: the record is not at hand"
+        return findings + [Finding("not-checked", member, reason) for member in REQUIRED]
+    return findings + _compare_content(stated, payload, where)
+
+
+def _compare_hash(
+    stated: TraceMetadata, payload: bytes | None, envelope: tuple[int, bytes] | None, where: str
+) -> Finding:
+    member = "content-hash"
+    if stated.content_hash is None:
+        return Finding("not-checked", member, f"{where}: absent")
+    known = HASHES.get((stated.content_hash_alg or "sha-256").lower())
+    if known is None:
+        return Finding("not-checked", member, f"{where}: the hash algorithm is unknown here", unknown=True)
+    name, cose_hash = known
+    if payload is not None:
+        digest = hashlib.new(name, payload).digest()
+    elif envelope is not None and envelope[0] == cose_hash:
+        digest = envelope[1]
+    else:
+        return Finding("not-checked", member, f"{where}: the record is not at hand", unknown=True)
+    text = stated.content_hash
+    # bytes.fromhex alone would skip white space.
+    if len(text) != 2 * len(digest) or not _HEX.fullmatch(text) or bytes.fromhex(text) != digest:
+        return Finding("fail", member, f"{where} contradicts the signed payload: not the {name} of its bytes")
+    return Finding("pass", member, f"{where}: the {name} of the payload's exact bytes")
+
+
+def _compare_content(stated: TraceMetadata, payload: bytes, where: str) -> list[Finding]:
+    try:
+        record = vac.read_vac(payload)
+    except MalformedError as error:
+        if stated.trace_format == vac.TRACE_FORMAT:
+            return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({error})")]
+        record = None
+    if record is None:
+        if stated.trace_format == vac.TRACE_FORMAT:
+            message = f"{where} contradicts the signed payload: it names a VAC record, the payload is none"
+            return [Finding("fail", "trace-format", message)]
+        reason = f"{where}: records of this trace-format are not read here"
+        return [Finding("not-checked", member, reason) for member in REQUIRED]
+    return [
+        _compare_format(stated, where),
+        _compare_session(stated, record, where),
+        _compare_vendor(stated, record, where),
+        *_compare_times(stated, record, where),
+    ]
+
+
+def _compare_format(stated: TraceMetadata, where: str) -> Finding:
+    if stated.trace_format == vac.TRACE_FORMAT:
+        return Finding("pass", "trace-format", f"{where}: the payload is a VAC record")
+    message = f"{where} contradicts the signed payload: it names another format, the payload is a VAC record"
+    return Finding("fail", "trace-format", message)
+
+
+def _compare_session(stated: TraceMetadata, record: vac.VacRecord, where: str) -> Finding:
+    if record.session_id is None:
+        return Finding("not-checked", "session-id", f"{where}: the payload has none")
+    # -00 lets the header write the identifier as bytes; JSON can only hold it as text.
+    if stated.session_id in (record.session_id, record.session_id.encode()):
+        return Finding("pass", "session-id", f"{where}: as in the payload")
+    return Finding("fail", "session-id", f"{where} contradicts the signed payload: it names another session")
+
+
+def _compare_vendor(stated: TraceMetadata, record: vac.VacRecord, where: str) -> Finding:
+    if not record.vendors:
+        return Finding("not-checked", "agent-vendor", f"{where}: the payload has none")
+    if stated.agent_vendor in record.vendors:
+        return Finding("pass", "agent-vendor", f"{where}: as in the payload")
+    message = f"{where} contradicts the signed payload: neither the model's provider nor the tool's vendor"
+    return Finding("warn", "agent-vendor", message)
+
+
+def _compare_times(stated: TraceMetadata, record: vac.VacRecord, where: str) -> list[Finding]:
+    findings = []
+    for member, header, payload in (
+        ("timestamp-start", stated.timestamp_start, record.timestamp_start),
+        ("timestamp-end", stated.timestamp_end, record.timestamp_end),
+    ):
+        if header is None:
+            continue
+        if payload is None:
+            findings.append(Finding("not-checked", member, f"{where}: the payload has none"))
+        elif instant(header) is not None and instant(header) == instant(payload):
+            findings.append(Finding("pass", member, f"{where}: the same instant as in the payload"))
+        else:
+            message = f"{where} contradicts the signed payload: it is not the same instant"
+            findings.append(Finding("fail", member, message))
+    return findings
