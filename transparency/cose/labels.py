@@ -59,3 +59,27 @@ UNDERSTOOD: Final = frozenset(
 HASH_SHA256: Final = -16
 HASH_SHA384: Final = -43
 HASH_SHA512: Final = -44
+
+# COSE_Key (RFC 9052 §7, RFC 9053 §7, RFC 8230 §4, RFC 9964 §4). What a negative label means depends on kty.
+KEY_KTY: Final = 1
+KEY_KID: Final = 2
+KEY_ALG: Final = 3
+KEY_OPS: Final = 4
+KEY_OP_VERIFY: Final = 2
+KTY_OKP: Final = 1
+KTY_EC2: Final = 2
+KTY_RSA: Final = 3
+KTY_AKP: Final = 7
+KEY_CRV: Final = -1
+KEY_X: Final = -2
+KEY_Y: Final = -3
+KEY_EC_D: Final = -4
+KEY_RSA_N: Final = -1
+KEY_RSA_E: Final = -2
+KEY_RSA_PRIVATE: Final = frozenset(range(-12, -2))
+KEY_AKP_PUB: Final = -1
+KEY_AKP_PRIV: Final = -2
+CRV_P256: Final = 1
+CRV_P384: Final = 2
+CRV_P521: Final = 3
+CRV_ED25519: Final = 6

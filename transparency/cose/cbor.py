@@ -1,0 +1,328 @@
+"""CBOR in one form only: RFC 8949 §4.2.1 core deterministic encoding, written always and demanded on reading.
+
+What is signed and hashed must have one spelling, so everything that would give a value a second one is refused: longer
+heads than needed, indefinite lengths, repeated keys, longer floats, tags nobody asked for. Only the order of map keys
+is free on reading (AMB-13: the working group's own samples are unsorted); a reader keeps the received bytes instead.
+
+`cbor2` builds the values but cannot be trusted with the checking (PY-4): it ignores trailing bytes, accepts overlong
+heads, and makes dates, bignums, regular expressions and cyclic references out of tags. So the heads are walked here
+first, without recursion and without believing a length or a count that the input does not back with bytes.
+
+Map keys are integers, text or bytes. Python could not hold the others apart anyway (`1 == True == 1.0`).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+import cbor2
+
+from transparency.errors import MalformedError
+
+__all__ = ["CBORTag", "bstr", "decode", "encode", "read", "read_bstr", "skip"]
+
+CBORTag = cbor2.CBORTag
+
+MAX_DEPTH: Final = 16
+# The encoder recurses over our own values; a cyclic one must end in an error, not in the interpreter's stack.
+_MAX_ENCODE_DEPTH: Final = 64
+_NO_TAGS: Final[frozenset[int]] = frozenset()
+
+_UINT, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
+_FALSE, _TRUE, _NULL, _HALF, _SINGLE, _DOUBLE = 20, 21, 22, 25, 26, 27
+_ONE_BYTE_ARGUMENT: Final = 24
+_CANONICAL_NAN: Final = b"\xf9\x7e\x00"
+_MAX_ARGUMENT: Final = (1 << 64) - 1
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _head(major: int, argument: int) -> bytes:
+    """Give the shortest head for ``argument`` (RFC 8949 §4.2.1)."""
+    initial = major << 5
+    if argument < _ONE_BYTE_ARGUMENT:
+        return bytes((initial | argument,))
+    if argument <= 0xFF:
+        return bytes((initial | 24, argument))
+    if argument <= 0xFFFF:
+        return struct.pack(">BH", initial | 25, argument)
+    if argument <= 0xFFFFFFFF:
+        return struct.pack(">BI", initial | 26, argument)
+    if argument <= _MAX_ARGUMENT:
+        return struct.pack(">BQ", initial | 27, argument)
+    msg = "an integer that needs more than 64 bits has no CBOR form here (bignum tags are not used)"
+    raise MalformedError(msg)
+
+
+def bstr(data: bytes) -> bytes:
+    """Give ``data`` as a CBOR byte string."""
+    return _head(_BYTES, len(data)) + data
+
+
+def encode(value: object) -> bytes:
+    """Give the deterministic encoding of ``value``: map keys sorted bytewise by their encoding, shortest floats.
+
+    (``cbor2.dumps(canonical=True)`` sorts by length first, the older RFC 7049 rule.)
+    """
+    out: list[bytes] = []
+    _encode(value, out, _MAX_ENCODE_DEPTH)
+    return b"".join(out)
+
+
+def _encode(value: object, out: list[bytes], depth: int) -> None:  # noqa: C901, PLR0912 - one branch for each CBOR type
+    if depth < 0:
+        msg = f"a value nested deeper than {_MAX_ENCODE_DEPTH} levels is not encoded"
+        raise MalformedError(msg)
+    # bool first: it is an int to Python.
+    if isinstance(value, bool):
+        out.append(b"\xf5" if value else b"\xf4")
+    elif isinstance(value, int):
+        out.append(_head(_UINT, value) if value >= 0 else _head(_NEGATIVE, -1 - value))
+    elif isinstance(value, bytes):
+        out.append(_head(_BYTES, len(value)))
+        out.append(value)
+    elif isinstance(value, str):
+        out.append(_text(value))
+    elif value is None:
+        out.append(b"\xf6")
+    elif isinstance(value, list | tuple):
+        out.append(_head(_ARRAY, len(value)))
+        for item in value:
+            _encode(item, out, depth - 1)
+    elif isinstance(value, Mapping):
+        _encode_map(value, out, depth)
+    elif isinstance(value, float):
+        out.append(_float(value))
+    elif isinstance(value, CBORTag):
+        out.append(_head(_TAG, value.tag))
+        _encode(value.value, out, depth - 1)
+    else:
+        msg = f"a {type(value).__name__} has no CBOR form here"
+        raise MalformedError(msg)
+
+
+def _encode_map(value: Mapping[Any, Any], out: list[bytes], depth: int) -> None:
+    pairs = []
+    for key, item in value.items():
+        if isinstance(key, bool) or not isinstance(key, int | str | bytes):
+            msg = f"a map key must be an integer, text or bytes, not {type(key).__name__}"
+            raise MalformedError(msg)
+        encoded: list[bytes] = []
+        _encode(item, encoded, depth - 1)
+        pairs.append((encode(key), b"".join(encoded)))
+    pairs.sort()
+    out.append(_head(_MAP, len(pairs)))
+    for pair in pairs:
+        out.extend(pair)
+
+
+def _text(value: str) -> bytes:
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        msg = "text with a lone surrogate has no UTF-8 form"
+        raise MalformedError(msg) from None
+    return _head(_TEXT, len(data)) + data
+
+
+def _float(value: float) -> bytes:
+    """Give the shortest float that keeps the value; the one NaN is the half-precision quiet one (RFC 8949 §4.2.2)."""
+    if math.isnan(value):
+        return _CANONICAL_NAN
+    for form in (">Be", ">Bf"):
+        try:
+            packed = struct.pack(form, 0xF9 if form == ">Be" else 0xFA, value)
+        except OverflowError:
+            continue
+        if struct.unpack(form, packed)[1] == value:
+            return packed
+    return struct.pack(">Bd", 0xFB, value)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def decode(data: bytes, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any CBOR value
+    """Read exactly one canonical item, as plain dict, list, int, bytes, str, float, bool, None (and ``CBORTag``)."""
+    value, end = read(data, 0, tags=tags, max_depth=max_depth)
+    if end != len(data):
+        msg = f"{len(data) - end} bytes follow the CBOR item, which ends at byte {end}"
+        raise MalformedError(msg)
+    return value
+
+
+def read(
+    data: bytes, pos: int, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH
+) -> tuple[Any, int]:
+    """Read one canonical item that starts at ``pos``; give it and where it ends."""
+    end = _walk(data, pos, max_depth, tags)
+    if tags:
+        # cbor2 turns arrays inside a tag into tuples and gives known tags a meaning; neither is wanted.
+        return _build(data, pos)[0], end
+    try:
+        return cbor2.loads(data[pos:end], max_depth=max_depth + 1), end
+    except (cbor2.CBORError, ValueError) as error:  # pragma: no cover - the walk refused everything cbor2 refuses
+        msg = f"not CBOR at byte {pos}: {error}"
+        raise MalformedError(msg) from error
+
+
+def skip(data: bytes, pos: int, *, max_depth: int = MAX_DEPTH) -> int:
+    """Check that one canonical item starts at ``pos``; give where it ends."""
+    return _walk(data, pos, max_depth, _NO_TAGS)
+
+
+def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
+    """Read a byte string that starts at ``pos``; give its content and where it ends."""
+    if not 0 <= pos < len(data):
+        _cut_short(len(data))
+    initial = data[pos]
+    if initial >> 5 != _BYTES:
+        _refuse("a byte string belongs here", pos)
+    length = initial & 31
+    start = pos + 1
+    if length >= _ONE_BYTE_ARGUMENT:
+        length, start = _long_argument(data, pos, length)
+    end = start + length
+    if end > len(data):
+        _refuse(f"a byte string claims {length} bytes, {len(data) - start} are left", pos)
+    return data[start:end], end
+
+
+def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int]) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop: calls would double its cost
+    """Check one item and give its end.
+
+    ``remaining`` counts the items still owed to the innermost open container, ``keys`` is the set of encoded keys seen
+    when that is a map (with one spelling for each value, equal bytes are equal keys), ``stack`` holds the same two for
+    the containers around it.
+    """
+    size = len(data)
+    if pos < 0:
+        _cut_short(pos)
+    stack: list[tuple[int, set[bytes] | None]] = []
+    remaining = 1
+    keys: set[bytes] | None = None
+    while True:
+        if pos >= size:
+            _cut_short(size)
+        start = pos
+        initial = data[pos]
+        major = initial >> 5
+        argument = initial & 31
+        pos += 1
+        if argument >= _ONE_BYTE_ARGUMENT:
+            if major == _SIMPLE:
+                pos = _check_float(data, start, argument)
+            else:
+                argument, pos = _long_argument(data, start, argument)
+        is_key = keys is not None and not remaining & 1
+        if is_key and major > _TEXT:
+            _refuse("a map key must be an integer, text or bytes", start)
+
+        if major == _BYTES or major == _TEXT:  # noqa: PLR1714 - a tuple would be built and searched for each item
+            end = pos + argument
+            if end > size:
+                _refuse(f"a string claims {argument} bytes, {size - pos} are left", start)
+            if major == _TEXT:
+                _check_utf8(data, pos, end)
+            pos = end
+        elif major == _ARRAY or major == _MAP or major == _TAG:  # noqa: PLR1714 - as above
+            if len(stack) >= max_depth:
+                _refuse(f"nested deeper than {max_depth} levels", start)
+            if major == _TAG:
+                if argument not in tags:
+                    _refuse(f"tag {argument} is not expected", start)
+                count = 1
+            else:
+                count = argument if major == _ARRAY else 2 * argument
+            # Every item takes at least one byte, so a count is bounded by the bytes that are there.
+            if count > size - pos:
+                _refuse(f"a container claims {argument} entries, {size - pos} bytes are left", start)
+            if count:
+                stack.append((remaining - 1, keys))
+                remaining = count
+                keys = set() if major == _MAP else None
+                continue
+        elif major == _SIMPLE and argument < _FALSE:
+            _refuse(f"simple value {argument} is not used", start)
+        elif major == _SIMPLE and _NULL < argument < _ONE_BYTE_ARGUMENT:
+            _refuse("undefined is not used", start)
+
+        if is_key:
+            key = data[start:pos]
+            if key in keys:  # type: ignore[operator]
+                _refuse("a map key occurs twice", start)
+            keys.add(key)  # type: ignore[union-attr]
+        remaining -= 1
+        while not remaining:
+            if not stack:
+                return pos
+            remaining, keys = stack.pop()
+
+
+def _long_argument(data: bytes, start: int, info: int) -> tuple[int, int]:
+    """Read an argument of 1, 2, 4 or 8 bytes after the head byte at ``start``, refusing one that had a shorter form."""
+    if info > _DOUBLE:
+        _refuse("indefinite lengths and reserved heads are not used", start)
+    width = 1 << (info - _ONE_BYTE_ARGUMENT)
+    pos = start + 1 + width
+    if pos > len(data):
+        _cut_short(len(data))
+    argument = int.from_bytes(data[start + 1 : pos], "big")
+    # 24..255 need one byte; otherwise the value must not fit half the width.
+    if argument < _ONE_BYTE_ARGUMENT if width == 1 else not argument >> (4 * width):
+        _refuse("a head is longer than it needs to be", start)
+    return argument, pos
+
+
+def _check_float(data: bytes, start: int, info: int) -> int:
+    """Check a float's form and give its end; a simple value in its one-byte form (24) is refused."""
+    form = {_HALF: ">e", _SINGLE: ">f", _DOUBLE: ">d"}.get(info)
+    if form is None:
+        _refuse("indefinite lengths and unassigned simple values are not used", start)
+    end = start + 1 + struct.calcsize(form)
+    if end > len(data):
+        _cut_short(len(data))
+    (value,) = struct.unpack(form, data[start + 1 : end])
+    if _float(value) != data[start:end]:
+        _refuse("a float is longer than it needs to be", start)
+    return end
+
+
+def _check_utf8(data: bytes, pos: int, end: int) -> None:
+    try:
+        data[pos:end].decode()
+    except UnicodeDecodeError:
+        _refuse("text is not UTF-8", pos)
+
+
+def _build(data: bytes, pos: int) -> tuple[Any, int]:
+    """Build the value of bytes the walk has passed, so with known bounds and depth; tags stay ``CBORTag``."""
+    major, argument = data[pos] >> 5, data[pos] & 31
+    if major < _ARRAY or major == _SIMPLE:
+        end = _walk(data, pos, 0, _NO_TAGS)
+        return cbor2.loads(data[pos:end]), end
+    pos += 1
+    if argument >= _ONE_BYTE_ARGUMENT:
+        argument, pos = _long_argument(data, pos - 1, argument)
+    if major == _TAG:
+        content, pos = _build(data, pos)
+        return CBORTag(argument, content), pos
+    items = []
+    for _ in range(argument if major == _ARRAY else 2 * argument):
+        item, pos = _build(data, pos)
+        items.append(item)
+    return (items if major == _ARRAY else dict(zip(items[::2], items[1::2], strict=True))), pos
+
+
+def _refuse(what: str, pos: int) -> NoReturn:
+    msg = f"not canonical CBOR at byte {pos}: {what}"
+    raise MalformedError(msg)
+
+
+def _cut_short(pos: int) -> NoReturn:
+    msg = f"CBOR ends too early, at byte {pos}"
+    raise MalformedError(msg)
