@@ -99,7 +99,9 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
     """The new root, after showing that the path reproduces ``old_root`` (RFC 9162 §2.1.4.2).
 
     ``1 <= old_size < new_size``. Between equal sizes there is no new root to find: see
-    ``verify_consistency``.
+    ``verify_consistency``. From a power of two the climb starts at ``old_root`` itself, so a wrong one is not
+    noticed here but leads to another new root: the result means nothing until it has been compared, or a
+    signature over it verified.
     """
     _check_size(old_size, "old size")
     _check_size(new_size, "new size")

@@ -36,7 +36,7 @@ def tile_path(level: int, index: int, width: int = WIDTH) -> str:
 
 
 def parse_tile_path(path: str) -> tuple[int, int, int]:
-    """Read level, index and width from what ``tile_path`` writes, and nothing else: a tile has one path (TL-2)."""
+    """Level, index and width, from what ``tile_path`` writes and nothing else: a tile has one path (TL-2)."""
     match = _PATH.fullmatch(path)
     if match is not None:
         level, width = int(match["level"]), int(match["width"] or WIDTH)

@@ -44,7 +44,7 @@ TILE_BYTES: Final = WIDTH * HASH_SIZE
 
 
 class RightEdge:
-    """What the sequencer holds of the tree: each level's last tile, and the compact range. Mutable; one owner.
+    """What the sequencer holds of a tree: each level's last tile, and the compact range. One owner.
 
     The tiles are immutable bytes that are replaced, so ``copy`` shares them and costs a microsecond: append
     to a copy, commit, then keep the copy; when the commit fails, drop it.
@@ -185,7 +185,7 @@ class _Tile:
         return known if known is not None else self._compute(row, place)
 
     def _compute(self, row: int, place: int) -> bytes:
-        """Fill the whole subtree below, row by row: cheaper than node by node, and a proof needs its parts."""
+        """Fill the whole subtree below, row by row: cheaper than by node, and a proof needs its parts."""
         if row > 1:
             left, right = self._rows[row - 1][2 * place : 2 * place + 2]
             if left is not None and right is not None:
