@@ -1,4 +1,4 @@
-"""MTH, PATH and PROOF as RFC 9162 §2.1 writes them, recursion for recursion: what the package is held against.
+"""MTH, PATH and PROOF as RFC 9162 §2.1 writes them, call for call: what the package is held against.
 
 It shares nothing with `transparency.merkle`. The only liberty is a memory of ranges already hashed.
 """

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.merkle.rfc9162_reference import ReferenceTree
 
+from tests.merkle.rfc9162_reference import ReferenceTree
 from transparency.merkle.compact_range import CompactRange
 from transparency.merkle.hashing import EMPTY_ROOT, MAX_SIZE
 
 TREE = ReferenceTree([b"%d" % index for index in range(1300)])
 
 
-def test_every_size_to_600_has_the_root_of_the_rfc():
+def test_every_size_to_600_has_the_root_of_the_rfc() -> None:
     edge = CompactRange()
     assert edge.root() == EMPTY_ROOT
     for size in range(1, 601):
@@ -24,7 +24,7 @@ def test_every_size_to_600_has_the_root_of_the_rfc():
 
 
 @given(st.lists(st.integers(0, 300), max_size=4))
-def test_batches_give_what_single_leaves_give(batches: list[int]):
+def test_batches_give_what_single_leaves_give(batches: list[int]) -> None:
     edge, size = CompactRange(), 0
     for count in batches:
         rows = edge.extend(TREE.leaves(size, size + count))
@@ -37,7 +37,7 @@ def test_batches_give_what_single_leaves_give(batches: list[int]):
 
 
 @given(st.integers(0, 600), st.integers(0, 100))
-def test_a_range_continues_from_its_size_and_hashes(size: int, more: int):
+def test_a_range_continues_from_its_size_and_hashes(size: int, more: int) -> None:
     edge = CompactRange()
     edge.extend(TREE.leaves(0, size))
 
@@ -47,7 +47,7 @@ def test_a_range_continues_from_its_size_and_hashes(size: int, more: int):
     assert again.root() == TREE.root(size + more)
 
 
-def test_a_copy_goes_its_own_way():
+def test_a_copy_goes_its_own_way() -> None:
     edge = CompactRange()
     edge.extend(TREE.leaves(0, 5))
     twin = edge.copy()
@@ -59,7 +59,7 @@ def test_a_copy_goes_its_own_way():
 
 
 @pytest.mark.parametrize("bad", [bytes(31), bytes(33), b"", bytearray(32), "0" * 32])
-def test_a_leaf_that_is_no_hash_changes_nothing(bad: object):
+def test_a_leaf_that_is_no_hash_changes_nothing(bad: object) -> None:
     edge = CompactRange()
     edge.extend(TREE.leaves(0, 5))
 
@@ -73,12 +73,12 @@ def test_a_leaf_that_is_no_hash_changes_nothing(bad: object):
     ("size", "hashes"),
     [(0, [bytes(32)]), (1, []), (3, [bytes(32)]), (-1, []), (True, [bytes(32)]), (MAX_SIZE + 1, [bytes(32)])],
 )
-def test_hashes_that_do_not_fit_the_size_are_refused(size: int, hashes: list[bytes]):
-    with pytest.raises(ValueError, match="out of range|complete subtrees"):
+def test_hashes_that_do_not_fit_the_size_are_refused(size: int, hashes: list[bytes]) -> None:
+    with pytest.raises(ValueError, match=r"out of range|complete subtrees"):
         CompactRange(size, hashes)
 
 
-def test_the_tree_ends_at_the_greatest_size():
+def test_the_tree_ends_at_the_greatest_size() -> None:
     edge = CompactRange(MAX_SIZE, [bytes(32)] * 63)
 
     with pytest.raises(ValueError, match="greatest tree size"):

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cbor2
 import pytest
@@ -28,6 +28,9 @@ from transparency.merkle.proofs import (
 )
 from transparency.merkle.tiles import RightEdge, TileHashes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 VECTORS = Path(__file__).parents[2].parent / "shared" / "vectors"
 
 
@@ -42,7 +45,7 @@ def unbase64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def outcome(verify, *arguments: object) -> bool:
+def outcome(verify: Callable[..., None], *arguments: object) -> bool:
     try:
         verify(*arguments)
     except ProofError:
@@ -51,7 +54,7 @@ def outcome(verify, *arguments: object) -> bool:
 
 
 @pytest.mark.parametrize("file", files("inclusion"))
-def test_inclusion_vector(file: Path):
+def test_inclusion_vector(file: Path) -> None:
     """RC-9."""
     case = json.loads(file.read_bytes())
     path = [unbase64(node) for node in case["proof"] or []]
@@ -63,12 +66,12 @@ def test_inclusion_vector(file: Path):
 
 
 @pytest.mark.parametrize("file", files("consistency"))
-def test_consistency_vector(file: Path):
+def test_consistency_vector(file: Path) -> None:
     """RC-10. Some vectors have a few words ("don't care 1") where a root belongs.
 
-    Those are tried twice: as they are, which must be refused whatever the vector wants, because that is no root
-    (stricter than the vectors in one case, equal sizes); and with the words' hash in their place, which must come
-    out as the vector wants, so that the length of the placeholder is not what refuses it.
+    Those are tried twice: as they are, which must be refused whatever the vector wants, because that is no
+    root (stricter than the vectors in one case, equal sizes); and with the words' hash in their place, which
+    must come out as the vector wants, so that the placeholder's length is not what refuses it.
     """
     case = json.loads(file.read_bytes())
     path = [unbase64(node) for node in case["proof"] or []]
@@ -81,7 +84,7 @@ def test_consistency_vector(file: Path):
         assert outcome(verify_consistency, *sizes, *given, path) is False
 
 
-def test_only_one_vector_is_taken_more_strictly_than_it_wants():
+def test_only_one_vector_is_taken_more_strictly_than_it_wants() -> None:
     found = sorted((VECTORS / "merkle" / "consistency").rglob("*.json"))
     if not found:
         pytest.skip("no ../shared/vectors/merkle")
@@ -105,7 +108,7 @@ def entries(scitt: dict[str, Any]) -> list[bytes]:
     return [bytes.fromhex(scitt[f"statement_{index}"]["entry"]) for index in range(5)]
 
 
-def test_leaves_and_roots_are_those_of_the_scitt_vectors(scitt: dict[str, Any]):
+def test_leaves_and_roots_are_those_of_the_scitt_vectors(scitt: dict[str, Any]) -> None:
     """LEAF-2: leaf hash = SHA-256(0x00 || entry)."""
     edge = CompactRange()
     assert scitt["empty_root"] == EMPTY_ROOT.hex()
@@ -115,14 +118,14 @@ def test_leaves_and_roots_are_those_of_the_scitt_vectors(scitt: dict[str, Any]):
         assert edge.root().hex() == scitt["roots"][str(index + 1)]
 
 
-def test_the_tile_is_that_of_the_scitt_vectors(scitt: dict[str, Any]):
+def test_the_tile_is_that_of_the_scitt_vectors(scitt: dict[str, Any]) -> None:
     """TL-3."""
     changed = RightEdge().append([leaf_hash(entry) for entry in entries(scitt)])
 
     assert changed == {(0, 0): bytes.fromhex(scitt["c2sp"]["level0_partial_tile_p5"])}
 
 
-def test_inclusion_proofs_are_those_of_the_scitt_receipts(scitt: dict[str, Any]):
+def test_inclusion_proofs_are_those_of_the_scitt_receipts(scitt: dict[str, Any]) -> None:
     """RC-9: and the tile alone gives the same paths."""
     tile = bytes.fromhex(scitt["c2sp"]["level0_partial_tile_p5"])
     read = TileHashes(lambda level, index: tile if (level, index) == (0, 0) else None)
@@ -140,7 +143,7 @@ def test_inclusion_proofs_are_those_of_the_scitt_receipts(scitt: dict[str, Any])
         assert root_at(size, read).hex() == root
 
 
-def test_the_consistency_proof_is_that_of_the_scitt_receipt(scitt: dict[str, Any]):
+def test_the_consistency_proof_is_that_of_the_scitt_receipt(scitt: dict[str, Any]) -> None:
     """RC-10."""
     tile = bytes.fromhex(scitt["c2sp"]["level0_partial_tile_p5"])
     proof = bytes.fromhex(scitt["consistency_receipt_3_5"]["consistency_proof_bstr"])

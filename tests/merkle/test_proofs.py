@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.merkle.rfc9162_reference import ReferenceTree
 
+from tests.merkle.rfc9162_reference import ReferenceTree
 from transparency.errors import ProofError
 from transparency.merkle.hashing import EMPTY_ROOT, MAX_SIZE, leaf_hash, node_hash
 from transparency.merkle.proofs import (
@@ -18,6 +20,11 @@ from transparency.merkle.proofs import (
     verify_consistency,
     verify_inclusion,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from transparency.merkle.proofs import ReadHash
 
 TREE = ReferenceTree([b"entry %d" % index for index in range(65537)])
 BOUNDARIES = (255, 256, 257, 511, 512, 513, 65535, 65536, 65537)
@@ -49,7 +56,7 @@ def read(level: int, index: int) -> bytes:
     return TREE.mth(index << level, (index + 1) << level)
 
 
-def read_only_below(size: int):
+def read_only_below(size: int) -> ReadHash:
     """A reader that fails the test when a hash outside the first ``size`` leaves is asked for."""
 
     def bounded(level: int, index: int) -> bytes:
@@ -59,7 +66,7 @@ def read_only_below(size: int):
     return bounded
 
 
-def test_roots_are_those_of_the_certificate_transparency_references():
+def test_roots_are_those_of_the_certificate_transparency_references() -> None:
     leaves = [leaf_hash(bytes.fromhex(entry)) for entry in CT_ENTRIES]
 
     def read_ct(level: int, index: int) -> bytes:
@@ -70,12 +77,12 @@ def test_roots_are_those_of_the_certificate_transparency_references():
     assert [root_at(size, read_ct).hex() for size in range(1, 9)] == CT_ROOTS
 
 
-def test_the_root_of_the_empty_tree_is_the_hash_of_nothing():
+def test_the_root_of_the_empty_tree_is_the_hash_of_nothing() -> None:
     assert root_at(0, read) == EMPTY_ROOT
     assert EMPTY_ROOT.hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_every_inclusion_proof_up_to_size_70_is_that_of_the_rfc_and_verifies():
+def test_every_inclusion_proof_up_to_size_70_is_that_of_the_rfc_and_verifies() -> None:
     """RC-9: the root recomputed from the entry is the tree's."""
     for size in range(1, 71):
         root = TREE.root(size)
@@ -86,7 +93,7 @@ def test_every_inclusion_proof_up_to_size_70_is_that_of_the_rfc_and_verifies():
             verify_inclusion(TREE.leaf(index), index, size, path, root)
 
 
-def test_every_consistency_proof_up_to_size_70_is_that_of_the_rfc_and_verifies():
+def test_every_consistency_proof_up_to_size_70_is_that_of_the_rfc_and_verifies() -> None:
     """RC-10: the newer root follows from the trusted older one."""
     for new in range(1, 71):
         for old in range(1, new + 1):
@@ -98,7 +105,7 @@ def test_every_consistency_proof_up_to_size_70_is_that_of_the_rfc_and_verifies()
 
 
 @given(st.integers(1, 600), st.data())
-def test_proofs_at_any_size_up_to_600_are_those_of_the_rfc(size: int, data: st.DataObject):
+def test_proofs_at_any_size_up_to_600_are_those_of_the_rfc(size: int, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, size - 1))
     old = data.draw(st.integers(1, size))
 
@@ -112,7 +119,7 @@ def test_proofs_at_any_size_up_to_600_are_those_of_the_rfc(size: int, data: st.D
 
 
 @pytest.mark.parametrize("size", BOUNDARIES)
-def test_proofs_around_tile_boundaries_are_those_of_the_rfc(size: int):
+def test_proofs_around_tile_boundaries_are_those_of_the_rfc(size: int) -> None:
     places = sorted({0, 1, 254, 255, 256, 257, size // 2, 65279, 65280, 65535, size - 2, size - 1})
     for index in (place for place in places if place < size):
         path = inclusion_path(index, size, read_only_below(size))
@@ -163,7 +170,7 @@ def mutated(draw: st.DrawFn, path: list[bytes]) -> list[bytes]:
 
 
 @given(st.integers(1, 600), st.data())
-def test_a_changed_inclusion_path_is_refused(size: int, data: st.DataObject):
+def test_a_changed_inclusion_path_is_refused(size: int, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, size - 1))
     path = data.draw(mutated(TREE.path(index, size)))
 
@@ -172,7 +179,7 @@ def test_a_changed_inclusion_path_is_refused(size: int, data: st.DataObject):
 
 
 @given(st.integers(2, 600), st.data())
-def test_a_changed_consistency_path_is_refused(new: int, data: st.DataObject):
+def test_a_changed_consistency_path_is_refused(new: int, data: st.DataObject) -> None:
     old = data.draw(st.integers(1, new - 1))
     path = data.draw(mutated(TREE.proof(old, new)))
 
@@ -181,7 +188,7 @@ def test_a_changed_consistency_path_is_refused(new: int, data: st.DataObject):
 
 
 @given(st.integers(2, 600), st.data())
-def test_an_inclusion_proof_holds_for_no_other_leaf_index_or_root(size: int, data: st.DataObject):
+def test_an_inclusion_proof_holds_for_no_other_leaf_index_or_root(size: int, data: st.DataObject) -> None:
     index, other = data.draw(st.lists(st.integers(0, size - 1), min_size=2, max_size=2, unique=True))
     path, root, leaf = TREE.path(index, size), TREE.root(size), TREE.leaf(index)
     bit = data.draw(st.integers(0, 255))
@@ -197,7 +204,7 @@ def test_an_inclusion_proof_holds_for_no_other_leaf_index_or_root(size: int, dat
 
 
 @given(st.integers(2, 600), st.data())
-def test_a_consistency_proof_holds_for_no_other_roots(new: int, data: st.DataObject):
+def test_a_consistency_proof_holds_for_no_other_roots(new: int, data: st.DataObject) -> None:
     old = data.draw(st.integers(1, new - 1))
     path, old_root, new_root = TREE.proof(old, new), TREE.root(old), TREE.root(new)
     bit = data.draw(st.integers(0, 255))
@@ -212,8 +219,8 @@ def test_a_consistency_proof_holds_for_no_other_roots(new: int, data: st.DataObj
 
 
 @given(st.integers(2, 600), st.data())
-def test_a_wrong_old_root_is_refused_or_leads_to_another_new_root(new: int, data: st.DataObject):
-    """RC-10: from a power of two the old root is itself the start of the climb, so only the new root tells."""
+def test_a_wrong_old_root_is_refused_or_leads_to_another_new_root(new: int, data: st.DataObject) -> None:
+    """RC-10: from a power of two the old root itself starts the climb, so only the new root tells."""
     old = data.draw(st.integers(1, new - 1))
     wrong = flip(TREE.root(old), data.draw(st.integers(0, 255)))
 
@@ -224,7 +231,7 @@ def test_a_wrong_old_root_is_refused_or_leads_to_another_new_root(new: int, data
             root_from_consistency(old, new, wrong, TREE.proof(old, new))
 
 
-def test_a_path_alone_does_not_fix_the_size_of_its_tree():
+def test_a_path_alone_does_not_fix_the_size_of_its_tree() -> None:
     """RC-18: leaf 4 of 5 has the path of leaf 1 of 2, which is why receipts sign the size."""
     path = TREE.path(4, 5)
 
@@ -235,7 +242,7 @@ BAD_SIZES = [0, -1, -5, True, 5.0, "5", None, MAX_SIZE + 1, 1 << 64, 1 << 5000]
 
 
 @pytest.mark.parametrize("size", BAD_SIZES, ids=lambda value: str(value)[:24])
-def test_a_size_that_is_none_is_refused(size: object):
+def test_a_size_that_is_none_is_refused(size: object) -> None:
     leaf, root = TREE.leaf(0), TREE.root(5)
     with pytest.raises(ProofError):
         verify_inclusion(leaf, 0, size, [], leaf)
@@ -248,7 +255,7 @@ def test_a_size_that_is_none_is_refused(size: object):
 
 
 @pytest.mark.parametrize("index", [-1, True, False, 0.0, "0", None, 5, 6, MAX_SIZE, 1 << 70], ids=str)
-def test_an_index_outside_its_tree_is_refused(index: object):
+def test_an_index_outside_its_tree_is_refused(index: object) -> None:
     with pytest.raises(ProofError):
         root_from_inclusion(TREE.leaf(0), index, 5, TREE.path(0, 5))
 
@@ -258,7 +265,7 @@ def test_an_index_outside_its_tree_is_refused(index: object):
     [b"", bytes(31), bytes(33), bytearray(32), memoryview(bytes(32)), "0" * 32, None, 32, [0] * 32],
     ids=lambda value: f"{type(value).__name__}",
 )
-def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: object):
+def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: object) -> None:
     leaf, root = TREE.leaf(0), TREE.root(2)
     for call in (
         lambda: root_from_inclusion(value, 0, 1, []),
@@ -274,7 +281,7 @@ def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: object):
             call()
 
 
-def test_between_equal_sizes_only_equal_roots_and_an_empty_path_are_consistent():
+def test_between_equal_sizes_only_equal_roots_and_an_empty_path_are_consistent() -> None:
     root = TREE.root(7)
 
     verify_consistency(7, 7, root, root, [])
@@ -287,20 +294,20 @@ def test_between_equal_sizes_only_equal_roots_and_an_empty_path_are_consistent()
         root_from_consistency(7, 7, root, [])
 
 
-def test_a_tree_that_shrank_is_refused():
+def test_a_tree_that_shrank_is_refused() -> None:
     with pytest.raises(ProofError, match="not below"):
         verify_consistency(7, 6, TREE.root(7), TREE.root(6), TREE.proof(6, 7))
 
 
-def test_a_consistency_path_is_never_empty_between_different_sizes():
+def test_a_consistency_path_is_never_empty_between_different_sizes() -> None:
     """RFC 9162 §2.1.4.2, step 1."""
     with pytest.raises(ProofError, match="has 0 hashes"):
         root_from_consistency(4, 8, TREE.root(4), [])
 
 
-def test_a_hostile_path_costs_nothing_before_it_is_refused():
+def test_a_hostile_path_costs_nothing_before_it_is_refused() -> None:
     class Endless(list[bytes]):
-        def __iter__(self):
+        def __iter__(self) -> Iterator[bytes]:
             pytest.fail("the path was walked although its length is wrong")
 
     path = Endless([bytes(32)] * 1000)
@@ -312,7 +319,7 @@ def test_a_hostile_path_costs_nothing_before_it_is_refused():
 
 @settings(max_examples=50)
 @given(st.integers(1, MAX_SIZE), st.data())
-def test_proofs_work_up_to_the_greatest_size(size: int, data: st.DataObject):
+def test_proofs_work_up_to_the_greatest_size(size: int, data: st.DataObject) -> None:
     """In a tree of equal leaves every complete subtree of a level has one hash, so any size can be tried."""
     levels = [leaf_hash(b"")]
     for _ in range(63):
@@ -345,6 +352,8 @@ def test_proofs_work_up_to_the_greatest_size(size: int, data: st.DataObject):
         (consistency_path, (1, MAX_SIZE + 1)),
     ],
 )
-def test_making_a_proof_that_cannot_exist_is_the_callers_error(make, arguments: tuple[int, ...]):
+def test_making_a_proof_that_cannot_exist_is_the_callers_error(
+    make: Callable[..., object], arguments: tuple[int, ...]
+) -> None:
     with pytest.raises(ValueError, match="out of range"):
         make(*arguments, read)

@@ -21,14 +21,14 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("position", "path"), EXAMPLES)
-def test_a_tile_has_one_path(position: tuple[int, int, int], path: str):
+def test_a_tile_has_one_path(position: tuple[int, int, int], path: str) -> None:
     """TL-2."""
     assert tile_path(*position) == path
     assert parse_tile_path(path) == position
 
 
 @given(st.integers(0, 63), st.integers(0, MAX_SIZE), st.integers(1, 256))
-def test_a_path_read_back_is_the_tile_it_was_written_for(level: int, index: int, width: int):
+def test_a_path_read_back_is_the_tile_it_was_written_for(level: int, index: int, width: int) -> None:
     """TL-2."""
     assert parse_tile_path(tile_path(level, index, width)) == (level, index, width)
 
@@ -71,8 +71,8 @@ def test_a_path_read_back_is_the_tile_it_was_written_for(level: int, index: int,
         "tile/0/000.p/5/",
         "tile/0/000p/5",
         "tile/0/0_0",
-        "tile/0/٠٠٠",
-        "tile/٠/000",
+        "tile/0/\u0660\u0660\u0660",
+        "tile/\u0660/000",
         "tile/0/x009/x223/x372/x036/x854/x775/808",
         "tile/0/x001/x000/x000/x000/x000/x000/x000/000",
         "tile/0/" + "x001/" * 1000 + "001",
@@ -81,14 +81,14 @@ def test_a_path_read_back_is_the_tile_it_was_written_for(level: int, index: int,
         "tile/0/../000",
     ],
 )
-def test_whatever_tile_path_does_not_write_is_refused(path: str):
+def test_whatever_tile_path_does_not_write_is_refused(path: str) -> None:
     """TL-2."""
     with pytest.raises(MalformedError, match="not the path of a tile"):
         parse_tile_path(path)
 
 
 @given(st.text(alphabet="tile/0129x.p", max_size=24).map(lambda tail: "tile/" + tail) | st.text(max_size=30))
-def test_what_is_accepted_prints_back_the_same(path: str):
+def test_what_is_accepted_prints_back_the_same(path: str) -> None:
     """TL-2."""
     try:
         position = parse_tile_path(path)
@@ -101,8 +101,8 @@ def test_what_is_accepted_prints_back_the_same(path: str):
     "position",
     [(-1, 0, 1), (64, 0, 1), (True, 0, 1), (0, -1, 1), (0, True, 1), (0, 1 << 63, 1), (0, 0, 0), (0, 0, 257)],
 )
-def test_a_tile_that_cannot_be_has_no_path(position: tuple[int, int, int]):
-    with pytest.raises(ValueError, match="tile (level|index|width)"):
+def test_a_tile_that_cannot_be_has_no_path(position: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match=r"tile (level|index|width)"):
         tile_path(*position)
 
 
@@ -119,13 +119,13 @@ def test_a_tile_that_cannot_be_has_no_path(position: tuple[int, int, int]):
         (MAX_SIZE, (255,) * 7 + (127,)),
     ],
 )
-def test_the_partial_tiles_of_a_size(size: int, expected: tuple[int, ...]):
+def test_the_partial_tiles_of_a_size(size: int, expected: tuple[int, ...]) -> None:
     """TL-4: floor(s / 256^l) mod 256."""
     assert widths(size) == expected
 
 
 @given(st.integers(0, MAX_SIZE))
-def test_widths_are_those_of_the_last_tile_of_each_level(size: int):
+def test_widths_are_those_of_the_last_tile_of_each_level(size: int) -> None:
     """TL-4: and before it all are full, after it none is there."""
     for level, width in enumerate(widths(size)):
         last = size // 256 ** (level + 1)

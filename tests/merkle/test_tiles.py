@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.merkle.rfc9162_reference import ReferenceTree
 
+from tests.merkle.rfc9162_reference import ReferenceTree
 from transparency.errors import StoreError
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
@@ -44,13 +44,13 @@ def stored() -> Tiles:
     return tiles_of(SIZE)
 
 
-def test_a_tile_is_256_wide_and_8_high():
+def test_a_tile_is_256_wide_and_8_high() -> None:
     assert (WIDTH, HEIGHT) == (256, 8)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 700), min_size=1, max_size=5))
-def test_append_returns_every_changed_tile_with_its_whole_content(batches: list[int]):
+def test_append_returns_every_changed_tile_with_its_whole_content(batches: list[int]) -> None:
     """TL-3: level 0 holds leaf hashes, level l+1 the roots of full tiles of level l, and no tile is empty."""
     edge, store, size = RightEdge(), Tiles(), 0
     for count in batches:
@@ -68,7 +68,7 @@ def test_append_returns_every_changed_tile_with_its_whole_content(batches: list[
 
 @pytest.mark.parametrize("size", BOUNDARIES)
 @pytest.mark.parametrize("batch", [1, 256, 5000])
-def test_tiles_at_boundaries_are_those_of_the_tree(size: int, batch: int):
+def test_tiles_at_boundaries_are_those_of_the_tree(size: int, batch: int) -> None:
     """TL-3: also at the height of a third level."""
     store = tiles_of(size, batch)
 
@@ -80,7 +80,7 @@ def test_tiles_at_boundaries_are_those_of_the_tree(size: int, batch: int):
     assert all(store.values())
 
 
-def test_appending_nothing_changes_nothing():
+def test_appending_nothing_changes_nothing() -> None:
     edge = RightEdge()
     assert edge.append([]) == {}
     assert edge.root() == EMPTY_ROOT
@@ -100,28 +100,28 @@ def check_loaded(size: int, stored: Tiles) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, SIZE))
-def test_an_edge_loaded_at_any_size_goes_on_like_one_that_never_stopped(stored: Tiles, size: int):
+def test_an_edge_loaded_at_any_size_goes_on_like_one_that_never_stopped(stored: Tiles, size: int) -> None:
     check_loaded(size, stored)
 
 
 @pytest.mark.parametrize("size", [0, *BOUNDARIES, SIZE])
-def test_an_edge_loaded_at_a_boundary_goes_on_like_one_that_never_stopped(stored: Tiles, size: int):
+def test_an_edge_loaded_at_a_boundary_goes_on_like_one_that_never_stopped(stored: Tiles, size: int) -> None:
     check_loaded(size, stored)
 
 
-def test_loading_reads_at_most_one_tile_a_level(stored: Tiles):
+def test_loading_reads_at_most_one_tile_a_level(stored: Tiles) -> None:
     stored.reads.clear()
     RightEdge.load(SIZE, stored.read)
     assert stored.reads == {(0, 258): 1, (1, 1): 1, (2, 0): 1}
 
 
 @pytest.mark.parametrize("size", [-1, True, 1.0, 1 << 63])
-def test_loading_a_size_that_is_none_is_refused(size: int):
+def test_loading_a_size_that_is_none_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
         RightEdge.load(size, Tiles().read)
 
 
-def test_loading_past_what_is_stored_names_the_tile_that_is_short():
+def test_loading_past_what_is_stored_names_the_tile_that_is_short() -> None:
     store = tiles_of(300)
     with pytest.raises(StoreError, match="tile 1 of level 0 has 44 hashes, 45 needed"):
         RightEdge.load(301, store.read)
@@ -132,7 +132,7 @@ def test_loading_past_what_is_stored_names_the_tile_that_is_short():
         RightEdge.load(300, store.read)
 
 
-def test_a_copy_that_is_dropped_leaves_nothing_behind():
+def test_a_copy_that_is_dropped_leaves_nothing_behind() -> None:
     edge = RightEdge()
     edge.append(TREE.leaves(0, 300))
 
@@ -143,7 +143,7 @@ def test_a_copy_that_is_dropped_leaves_nothing_behind():
     assert edge.append(TREE.leaves(300, 301)) == {(0, 1): TREE.tile(0, 1, 301)}
 
 
-def test_a_leaf_that_is_no_hash_leaves_the_edge_as_it_was():
+def test_a_leaf_that_is_no_hash_leaves_the_edge_as_it_was() -> None:
     edge = RightEdge()
     edge.append(TREE.leaves(0, 255))
 
@@ -158,7 +158,7 @@ def test_a_leaf_that_is_no_hash_leaves_the_edge_as_it_was():
 @given(st.integers(1, SIZE), st.data())
 def test_proofs_of_any_earlier_size_are_read_from_the_tiles_of_today(
     stored: Tiles, size: int, data: st.DataObject
-):
+) -> None:
     index = data.draw(st.integers(0, size - 1))
     old = data.draw(st.integers(1, size))
     read = TileHashes(stored.read, cache_size=data.draw(st.integers(1, 8)))
@@ -169,7 +169,7 @@ def test_proofs_of_any_earlier_size_are_read_from_the_tiles_of_today(
 
 
 @pytest.mark.parametrize("size", BOUNDARIES)
-def test_a_tree_of_exactly_this_size_proves_itself_from_its_tiles(size: int):
+def test_a_tree_of_exactly_this_size_proves_itself_from_its_tiles(size: int) -> None:
     read = TileHashes(tiles_of(size).read)
 
     assert root_at(size, read) == TREE.root(size)
@@ -179,7 +179,7 @@ def test_a_tree_of_exactly_this_size_proves_itself_from_its_tiles(size: int):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 200), min_size=2, max_size=6))
-def test_one_reader_follows_a_store_that_grows(batches: list[int]):
+def test_one_reader_follows_a_store_that_grows(batches: list[int]) -> None:
     store, edge, size = Tiles(), RightEdge(), 0
     read = TileHashes(store.read, cache_size=4)
     for count in batches:
@@ -190,7 +190,7 @@ def test_one_reader_follows_a_store_that_grows(batches: list[int]):
             assert inclusion_path(index, size, read) == TREE.path(index, size)
 
 
-def test_a_tile_is_read_again_only_for_a_hash_beyond_its_cached_width():
+def test_a_tile_is_read_again_only_for_a_hash_beyond_its_cached_width() -> None:
     store = tiles_of(10)
     read = TileHashes(store.read)
     assert read(1, 4) == TREE.mth(8, 10)
@@ -202,7 +202,7 @@ def test_a_tile_is_read_again_only_for_a_hash_beyond_its_cached_width():
     assert store.reads[0, 0] == 2
 
 
-def test_a_full_tile_is_read_once():
+def test_a_full_tile_is_read_once() -> None:
     store = tiles_of(256)
     read = TileHashes(store.read)
     for level in range(8):
@@ -211,7 +211,7 @@ def test_a_full_tile_is_read_once():
     assert store.reads == {(0, 0): 1}
 
 
-def test_the_cache_holds_no_more_than_it_may_and_drops_the_longest_unused(stored: Tiles):
+def test_the_cache_holds_no_more_than_it_may_and_drops_the_longest_unused(stored: Tiles) -> None:
     stored.reads.clear()
     read = TileHashes(stored.read, cache_size=2)
 
@@ -222,12 +222,12 @@ def test_the_cache_holds_no_more_than_it_may_and_drops_the_longest_unused(stored
 
 
 @pytest.mark.parametrize("cache_size", [0, -1])
-def test_a_cache_of_nothing_is_refused(cache_size: int):
+def test_a_cache_of_nothing_is_refused(cache_size: int) -> None:
     with pytest.raises(ValueError, match="cache size"):
         TileHashes(Tiles().read, cache_size=cache_size)
 
 
-def test_a_missing_tile_is_named():
+def test_a_missing_tile_is_named() -> None:
     read = TileHashes(Tiles().read)
     with pytest.raises(StoreError, match="tile 3 of level 0 is missing"):
         read(0, 3 * 256)
@@ -235,7 +235,7 @@ def test_a_missing_tile_is_named():
         read(23, 2)
 
 
-def test_a_tile_too_short_for_a_subtree_is_named():
+def test_a_tile_too_short_for_a_subtree_is_named() -> None:
     read = TileHashes(tiles_of(300).read)
     with pytest.raises(StoreError, match="tile 1 of level 0 has 44 hashes, 64 needed"):
         read(6, 4)
@@ -244,13 +244,13 @@ def test_a_tile_too_short_for_a_subtree_is_named():
 
 
 @pytest.mark.parametrize("length", [1, 31, 33, 8191, 8193, 8224])
-def test_a_tile_of_broken_length_is_refused(length: int):
+def test_a_tile_of_broken_length_is_refused(length: int) -> None:
     read = TileHashes(lambda _level, _index: bytes(length))
     with pytest.raises(StoreError, match=f"tile 0 of level 0 has {length} bytes"):
         read(0, 0)
 
 
-def test_a_tile_that_changed_instead_of_growing_is_refused():
+def test_a_tile_that_changed_instead_of_growing_is_refused() -> None:
     store = tiles_of(10)
     read = TileHashes(store.read)
     read(0, 0)
@@ -262,6 +262,6 @@ def test_a_tile_that_changed_instead_of_growing_is_refused():
 
 
 @pytest.mark.parametrize(("level", "index"), [(-1, 0), (0, -1)])
-def test_there_are_no_negative_hashes(stored: Tiles, level: int, index: int):
+def test_there_are_no_negative_hashes(stored: Tiles, level: int, index: int) -> None:
     with pytest.raises(ValueError, match="there is no hash"):
         TileHashes(stored.read)(level, index)

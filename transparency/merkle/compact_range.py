@@ -7,9 +7,12 @@ size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, MAX_SIZE, node_hash, pair_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class CompactRange:
@@ -20,11 +23,11 @@ class CompactRange:
     def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
         """``hashes``: of the complete subtrees of ``size`` leaves, from the left (the biggest first)."""
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
-            msg = f"tree size {size!r} is out of range"
-            raise ValueError(msg)
+            raise ValueError(f"tree size {size!r} is out of range")
         if len(hashes) != size.bit_count():
-            msg = f"a tree of {size} leaves has {size.bit_count()} complete subtrees, not {len(hashes)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"a tree of {size} leaves has {size.bit_count()} complete subtrees, not {len(hashes)}"
+            )
         _check_hashes(hashes)
         self._size = size
         # By level, lowest first: the subtree that waits there for its right sibling.
@@ -55,8 +58,7 @@ class CompactRange:
         """
         _check_hashes(leaf_hashes)
         if self._size + len(leaf_hashes) > MAX_SIZE:
-            msg = f"{len(leaf_hashes)} more leaves pass the greatest tree size, 2^63-1"
-            raise ValueError(msg)
+            raise ValueError(f"{len(leaf_hashes)} more leaves pass the greatest tree size, 2^63-1")
         self._size += len(leaf_hashes)
         pending = self._pending
         completed: list[list[bytes]] = []
@@ -92,5 +94,4 @@ class CompactRange:
 def _check_hashes(hashes: Sequence[bytes]) -> None:
     # Over a million leaves two sets by map() cost a tenth of a loop with two tests.
     if not (set(map(type, hashes)) <= {bytes} and set(map(len, hashes)) <= {HASH_SIZE}):
-        msg = f"every hash must be {HASH_SIZE} bytes"
-        raise ValueError(msg)
+        raise ValueError(f"every hash must be {HASH_SIZE} bytes")

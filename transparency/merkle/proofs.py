@@ -71,14 +71,12 @@ def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes
     _check_size(size, "tree size")
     _check_size(index, "leaf index", minimum=0)
     if index >= size:
-        msg = f"leaf index {index} is not below tree size {size}"
-        raise ProofError(msg)
+        raise ProofError(f"leaf index {index} is not below tree size {size}")
     _check_hash(leaf, "leaf hash")
     inner = (index ^ (size - 1)).bit_length()
     expected = inner + (index >> inner).bit_count()
     if len(path) != expected:
-        msg = f"inclusion path has {len(path)} hashes; leaf {index} of {size} has {expected}"
-        raise ProofError(msg)
+        raise ProofError(f"inclusion path has {len(path)} hashes; leaf {index} of {size} has {expected}")
     root = leaf
     for level, sibling in enumerate(path):
         _check_hash(sibling, "inclusion path")
@@ -91,8 +89,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], 
     """Return if the path leads from ``leaf`` to ``root``, else raise ``ProofError``."""
     _check_hash(root, "root")
     if root_from_inclusion(leaf, index, size, path) != root:
-        msg = f"inclusion path of leaf {index} leads to another root of size {size}"
-        raise ProofError(msg)
+        raise ProofError(f"inclusion path of leaf {index} leads to another root of size {size}")
 
 
 def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: Sequence[bytes]) -> bytes:
@@ -106,8 +103,7 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
     _check_size(old_size, "old size")
     _check_size(new_size, "new size")
     if old_size >= new_size:
-        msg = f"old size {old_size} is not below new size {new_size}"
-        raise ProofError(msg)
+        raise ProofError(f"old size {old_size} is not below new size {new_size}")
     _check_hash(old_root, "old root")
     level = _trailing_zeros(old_size)
     whole = old_size == 1 << level
@@ -116,8 +112,9 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
     inner = (index ^ last).bit_length()
     expected = inner + (index >> inner).bit_count() + (not whole)
     if len(path) != expected:
-        msg = f"consistency path has {len(path)} hashes; from {old_size} to {new_size} it has {expected}"
-        raise ProofError(msg)
+        raise ProofError(
+            f"consistency path has {len(path)} hashes; from {old_size} to {new_size} it has {expected}"
+        )
     for node in path:
         _check_hash(node, "consistency path")
     old = new = old_root if whole else path[0]
@@ -127,8 +124,7 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
         else:
             new = node_hash(new, sibling)
     if old != old_root:
-        msg = f"consistency path from {old_size} to {new_size} does not reproduce the old root"
-        raise ProofError(msg)
+        raise ProofError(f"consistency path from {old_size} to {new_size} does not reproduce the old root")
     return new
 
 
@@ -150,14 +146,12 @@ def verify_consistency(
     _check_hash(new_root, "new root")
     if old_size == new_size:
         if len(path):
-            msg = f"consistency path between equal sizes ({old_size}) is not empty"
-            raise ProofError(msg)
+            raise ProofError(f"consistency path between equal sizes ({old_size}) is not empty")
         reached = old_root
     else:
         reached = root_from_consistency(old_size, new_size, old_root, path)
     if reached != new_root:
-        msg = f"consistency path from {old_size} leads to another root of size {new_size}"
-        raise ProofError(msg)
+        raise ProofError(f"consistency path from {old_size} leads to another root of size {new_size}")
 
 
 def _siblings(level: int, index: int, size: int, read: ReadHash) -> list[bytes]:
@@ -198,20 +192,16 @@ def _is_size(value: object) -> bool:
 
 def _require(holds: bool, name: str, value: object) -> None:  # noqa: FBT001 - a guard reads best this way
     if not holds:
-        msg = f"{name} {value!r} is out of range"
-        raise ValueError(msg)
+        raise ValueError(f"{name} {value!r} is out of range")
 
 
 def _check_size(value: object, name: str, minimum: int = 1) -> None:
     if type(value) is not int:
-        msg = f"{name} is not an integer but {type(value).__name__}"
-        raise ProofError(msg)
+        raise ProofError(f"{name} is not an integer but {type(value).__name__}")
     if not minimum <= value <= MAX_SIZE:
-        msg = f"{name} is not between {minimum} and 2^63-1"
-        raise ProofError(msg)
+        raise ProofError(f"{name} is not between {minimum} and 2^63-1")
 
 
 def _check_hash(value: object, name: str) -> None:
     if type(value) is not bytes or len(value) != HASH_SIZE:
-        msg = f"{name}: not a hash of {HASH_SIZE} bytes"
-        raise ProofError(msg)
+        raise ProofError(f"{name}: not a hash of {HASH_SIZE} bytes")

@@ -21,14 +21,11 @@ _PATH: Final = re.compile(
 def tile_path(level: int, index: int, width: int = WIDTH) -> str:
     """The tile's path, such as ``tile/0/x001/067.p/5`` (TL-2)."""
     if type(level) is not int or not 0 <= level <= MAX_LEVEL:
-        msg = f"tile level {level!r} is not between 0 and {MAX_LEVEL}"
-        raise ValueError(msg)
+        raise ValueError(f"tile level {level!r} is not between 0 and {MAX_LEVEL}")
     if type(index) is not int or not 0 <= index <= MAX_SIZE:
-        msg = f"tile index {index!r} is out of range"
-        raise ValueError(msg)
+        raise ValueError(f"tile index {index!r} is out of range")
     if type(width) is not int or not 1 <= width <= WIDTH:
-        msg = f"tile width {width!r} is not between 1 and {WIDTH}"
-        raise ValueError(msg)
+        raise ValueError(f"tile width {width!r} is not between 1 and {WIDTH}")
     name = f"{index % 1000:03}"
     while index := index // 1000:
         name = f"x{index % 1000:03}/{name}"
@@ -45,8 +42,9 @@ def parse_tile_path(path: str) -> tuple[int, int, int]:
         in_range = level <= MAX_LEVEL and index <= MAX_SIZE and 1 <= width <= WIDTH
         if in_range and tile_path(level, index, width) == path:
             return level, index, width
-    msg = "not the path of a tile: tile/<level>/<index in groups of three digits>[.p/<1 to 255>]"
-    raise MalformedError(msg)
+    raise MalformedError(
+        "not the path of a tile: tile/<level>/<index in groups of three digits>[.p/<1 to 255>]"
+    )
 
 
 def tile_width(level: int, index: int, size: int) -> int:

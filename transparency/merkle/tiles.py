@@ -61,8 +61,7 @@ class RightEdge:
     def load(cls, size: int, read_tile: ReadTile) -> RightEdge:
         """The edge at ``size``, which may be less than what is stored: at most eight tiles are read."""
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
-            msg = f"tree size {size!r} is out of range"
-            raise ValueError(msg)
+            raise ValueError(f"tree size {size!r} is out of range")
         read = TileHashes(read_tile, cache_size=MAX_SIZE.bit_length() // HEIGHT + 1)
         edge = cls()
         edge._range = CompactRange(size, [read(*subtree) for subtree in complete_subtrees(0, size)])
@@ -115,8 +114,7 @@ class TileHashes:
     def __init__(self, read_tile: ReadTile, cache_size: int = 512) -> None:
         """``cache_size`` counts tiles; one takes up to 28 KB when all its rows have been asked for."""
         if cache_size < 1:
-            msg = f"cache size {cache_size} is not positive"
-            raise ValueError(msg)
+            raise ValueError(f"cache size {cache_size} is not positive")
         self._read_tile = read_tile
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[int, int], _Tile] = OrderedDict()
@@ -124,8 +122,7 @@ class TileHashes:
     def __call__(self, level: int, index: int) -> bytes:
         """The hash of the complete subtree over leaves ``[index << level, (index + 1) << level)``."""
         if level < 0 or index < 0:
-            msg = f"there is no hash {index} at level {level}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no hash {index} at level {level}")
         tile_level, row = divmod(level, HEIGHT)
         tile_index, place = divmod(index, WIDTH >> row)
         return self._tile(tile_level, tile_index, (place + 1) << row).node(row, place)
@@ -150,21 +147,23 @@ class TileHashes:
             tile.content = content
             self._cache.move_to_end(key)
         else:
-            msg = f"tile {index} of level {level} changed instead of growing: the store is damaged"
-            raise StoreError(msg)
+            raise StoreError(
+                f"tile {index} of level {level} changed instead of growing: the store is damaged"
+            )
         return tile
 
     def _read(self, level: int, index: int, width: int) -> bytes:
         content = self._read_tile(level, index)
         if content is None:
-            msg = f"tile {index} of level {level} is missing"
-            raise StoreError(msg)
+            raise StoreError(f"tile {index} of level {level} is missing")
         if len(content) % HASH_SIZE or len(content) > TILE_BYTES:
-            msg = f"tile {index} of level {level} has {len(content)} bytes: not up to {WIDTH} hashes"
-            raise StoreError(msg)
+            raise StoreError(
+                f"tile {index} of level {level} has {len(content)} bytes: not up to {WIDTH} hashes"
+            )
         if len(content) < width * HASH_SIZE:
-            msg = f"tile {index} of level {level} has {len(content) // HASH_SIZE} hashes, {width} needed"
-            raise StoreError(msg)
+            raise StoreError(
+                f"tile {index} of level {level} has {len(content) // HASH_SIZE} hashes, {width} needed"
+            )
         return bytes(content)
 
 
