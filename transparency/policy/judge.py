@@ -65,7 +65,9 @@ class Judge:
             raise RefusedError("the issuer (iss) is not registered with this log")
         if statement.kid is None:
             # SS-7: an identity by x5t or x5chain counts only with a whole path to a registered root; there is none.
-            raise RefusedError("the policy registers no X.509 root for this issuer; sign with a registered key and its kid")
+            raise RefusedError(
+                "the policy registers no X.509 root for this issuer; sign with a registered key and its kid"
+            )
         key = keys.get(statement.kid)
         if key is None:
             raise RefusedError("the kid names no key that is registered for this issuer")

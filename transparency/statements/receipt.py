@@ -55,7 +55,7 @@ class ConsistencyProof:
     path: tuple[bytes, ...]
 
 
-def sign_head(signer: Signer, *, iss: str, origin: str, size: int, root: bytes, time: int) -> SignedHead:  # noqa: PLR0913
+def sign_head(signer: Signer, *, iss: str, origin: str, size: int, root: bytes, time: int) -> SignedHead:
     """Sign a tree head. RFC 9943 §6 asks for iss, sub and kid; iat is the head's time, -70110 its size (AMB-5)."""
     protected = encode(
         {
@@ -103,7 +103,9 @@ class Receipt:
         headers = message.headers
         alg = headers.get(labels.ALG)
         if isinstance(alg, bool) or not isinstance(alg, int):
-            raise MalformedError("a receipt must name its algorithm by number in the protected header (RFC 9942 §5.2.1)")
+            raise MalformedError(
+                "a receipt must name its algorithm by number in the protected header (RFC 9942 §5.2.1)"
+            )
         vds = headers.get(labels.VDS)
         if isinstance(vds, bool) or not isinstance(vds, int):
             raise MalformedError("a receipt must carry 395 (vds) in the protected header (RFC 9942 §5.2.1)")
@@ -189,7 +191,9 @@ def _proof(first: int, second: int, path: Sequence[bytes]) -> bytes:
 
 def _proofs(vdp: object) -> tuple[tuple[InclusionProof, ...], tuple[ConsistencyProof, ...]]:
     if not isinstance(vdp, Mapping) or not vdp:
-        raise MalformedError("a receipt must carry 396 (vdp), a map with proofs, in the unprotected header (RFC 9942 §4.3)")
+        raise MalformedError(
+            "a receipt must carry 396 (vdp), a map with proofs, in the unprotected header (RFC 9942 §4.3)"
+        )
     for key in vdp:
         # RFC 9942 §4.3: what is not in the registry for this vds makes verification fail (RC-13).
         if key not in (labels.VDP_INCLUSION, labels.VDP_CONSISTENCY) or isinstance(key, bool):
@@ -219,7 +223,7 @@ def _proof_array(vdp: Mapping[Any, Any], key: int) -> Sequence[bytes]:
 
 def _proof_parts(data: bytes) -> tuple[int, int, tuple[bytes, ...]]:
     value = decode(data, max_depth=3)
-    if not isinstance(value, list | tuple) or len(value) != 3:  # noqa: PLR2004 - RFC 9942 Fig. 3
+    if not isinstance(value, list | tuple) or len(value) != 3:
         raise MalformedError("a proof is an array of two sizes and a path (RFC 9942 §5.2)")
     first, second, path = value
     for number in (first, second):

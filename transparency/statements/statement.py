@@ -154,7 +154,7 @@ def parse_entry_id(text: str) -> Entry:
     return Entry(entry)
 
 
-def sign_statement(  # noqa: PLR0913 - one keyword per header a submitter can set
+def sign_statement(
     payload: bytes,
     signer: Signer,
     *,
@@ -184,7 +184,7 @@ def sign_statement(  # noqa: PLR0913 - one keyword per header a submitter can se
     return data
 
 
-def sign_envelope(  # noqa: PLR0913 - as above, with the three labels of RFC 9995
+def sign_envelope(
     digest: bytes,
     signer: Signer,
     *,
@@ -265,5 +265,5 @@ def _numeric_date(value: object, name: str) -> int | None:
 
 def _is_content_type(value: object) -> bool:
     if isinstance(value, str):
-        return 0 < len(value) <= 255  # noqa: PLR2004 - RFC 6838 §4.2 bounds each half to 127
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 0xFFFF  # noqa: PLR2004 - CoAP
+        return 0 < len(value) <= 255
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 0xFFFF

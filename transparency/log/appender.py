@@ -1,0 +1,98 @@
+"""The appender: turns a list of judged entries into a durable, signed tree head. The one writer's core.
+
+Safety argument
+---------------
+State: the tip (size, root, epoch), the right edge of the tree, the newest head's time. Owned by one thread at a time,
+the sequencer's; nobody else holds a reference.
+
+1. Leaves go onto a *copy* of the right edge; root and head are computed from the copy; the head is signed. Nothing
+   has left this object yet: a crash here is as if nothing had happened.
+2. ``store.commit`` swaps the tip only if it is still ours. If it raises, we do not know what was kept (a commit may
+   fail after it persisted), so the appender is *spent*: every later call is refused, the process stops, and
+   reopening reads the truth. The signature of step 1 never left, so another head of that size contradicts nothing.
+3. The mark is written durably. Crash between 2 and 3: the mark is behind the tip, which start-up accepts after it
+   has checked that the tree at the mark's size has the mark's root.
+4. Only then does ``append`` return, and only then can a receipt be released.
+
+Head times never go back: a head's time is the clock's, but never less than its predecessor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from transparency.cose.keys import Signer
+from transparency.errors import StoreError
+from transparency.log.mark import Mark, MarkValue
+from transparency.log.store import Commit, NewEntry, Store, Tip
+from transparency.merkle.hashing import leaf_hash
+from transparency.merkle.tiles import RightEdge
+from transparency.statements.receipt import SignedHead, sign_head
+from transparency.statements.statement import Entry
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who signs heads: the service's iss and the log's origin, which is the receipts' sub (AMB-5)."""
+
+    iss: str
+    origin: str
+
+
+class Appender:
+    def __init__(
+        self, store: Store, mark: Mark | None, identity: Identity, signer: Signer, clock: Clock, tip: Tip, time: int
+    ) -> None:
+        self._store = store
+        self._mark = mark
+        self._identity = identity
+        self._clock = clock
+        self._tip = tip
+        self._time = time
+        self._edge = RightEdge.load(tip.size, store.tile)
+        self._spent = False
+        self.signer = signer
+
+    @property
+    def tip(self) -> Tip:
+        return self._tip
+
+    def decision_time(self) -> int:
+        """The time the next head would carry; the sequencer holds every judgement against it (REG-21)."""
+        return max(self._clock(), self._time)
+
+    def append(
+        self,
+        entries: Sequence[NewEntry],
+        time: int,
+        *,
+        signer: Signer | None = None,
+        intake_done: Sequence[Entry] = (),
+    ) -> SignedHead:
+        """Commit *entries* as one batch at *time*. *signer* takes over from this head on, if given (a rotation)."""
+        if self._spent:
+            raise StoreError("an earlier write failed in doubt; restart the log to read what was kept")
+        edge = self._edge.copy()
+        tiles = edge.append([leaf_hash(new.entry) for new in entries])
+        head = sign_head(
+            signer or self.signer,
+            iss=self._identity.iss,
+            origin=self._identity.origin,
+            size=edge.size,
+            root=edge.root(),
+            time=max(time, self._time),
+        )
+        self._spent = True
+        self._store.commit(Commit(self._tip, entries, tiles, head, intake_done))
+        if self._mark is not None:
+            self._mark.write(MarkValue(head.size, head.root))
+        self._spent = False
+        self._edge = edge
+        self._tip = Tip(head.size, head.root, self._tip.epoch)
+        self._time = head.time
+        if signer is not None:
+            self.signer = signer
+        return head

@@ -1,0 +1,115 @@
+"""Making a new log: keys, entries 0 and 1 in one batch, the mark. ``init`` and an empty ``serve`` come here.
+
+Everything is made in a folder beside the final one and moved there when it is whole, so that a crash leaves either no
+log or a log. The mark is written after the move; a log that has only its own two entries may start without one,
+because nothing was ever acknowledged to anybody.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transparency.cose.algorithms import algorithm
+from transparency.cose.keys import PrivateKey
+from transparency.errors import LogUnusableError
+from transparency.log import schema
+from transparency.log.appender import Appender, Clock, Identity
+from transparency.log.documents import sign_document
+from transparency.log.folder import Config, Folder, make_folder, publish_folder
+from transparency.log.mark import Mark, MarkValue, default_path
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Kind, NewEntry
+from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.policy import keyset
+from transparency.policy.document import Issuer, Policy
+from transparency.policy.keyset import ServiceKey, ServiceKeys
+from transparency.statements.statement import Statement
+
+# Receipts in the one algorithm that every independent verifier takes (RFC 9942 §7.1); checkpoints in the two that
+# the C2SP ecosystem asks for (AMB-14).
+_KEYS = (
+    (keyset.RECEIPTS, "ES256"),
+    (keyset.CHECKPOINTS, "Ed25519"),
+    (keyset.CHECKPOINTS, "ML-DSA-44"),
+    (keyset.POLICY, "Ed25519"),
+    (keyset.OPERATIONS, "Ed25519"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    origin: str
+    iss: str
+    watermark: Path
+    policy_thumbprint: bytes
+
+
+def create_log(
+    data: Path,
+    *,
+    clock: Clock,
+    origin: str | None = None,
+    iss: str | None = None,
+    watermark: Path | None = None,
+    issuers: Sequence[Issuer] = (),
+) -> Created:
+    """A new log in *data*, which must be absent or empty."""
+    data = data.absolute()
+    if data.exists() and (not data.is_dir() or any(data.iterdir())):
+        raise LogUnusableError(f"{data} is not an empty folder; name another, or use the log that is there")
+    origin = origin or f"local.log/{secrets.token_hex(4)}"
+    iss = iss or f"https://{origin}"
+    mark_path = (watermark or default_path(data, origin)).absolute()
+    if mark_path.is_relative_to(data):
+        raise LogUnusableError(f"the watermark {mark_path} must lie outside the data folder, or it protects nothing")
+    if mark_path.exists():
+        raise LogUnusableError(f"{mark_path} is the high-water mark of a log with this origin; choose another --origin")
+    making = data.with_name(f".{data.name}.{secrets.token_hex(4)}.new")
+    try:
+        created, mark = _fill(make_folder(making), origin, iss, mark_path, clock(), tuple(issuers))
+        publish_folder(Folder(making), data)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    mark_path.parent.mkdir(parents=True, exist_ok=True)
+    Mark.create(mark_path, origin, mark).close()
+    return created
+
+
+def _fill(
+    folder: Folder, origin: str, iss: str, mark_path: Path, now: int, issuers: tuple[Issuer, ...]
+) -> tuple[Created, MarkValue]:
+    private = [(role, PrivateKey.generate(algorithm(name).id)) for role, name in _KEYS]
+    for role, key in private:
+        folder.save_key(role, key)
+    receipts = next(key for role, key in private if role == keyset.RECEIPTS)
+    signer = next(key for role, key in private if role == keyset.POLICY)
+    policy = Policy(log=origin, generation=1, previous="", policy_key=signer.public, issuers=issuers)
+    keys = ServiceKeys(
+        log=origin,
+        iss=iss,
+        generation=1,
+        previous="",
+        keys=tuple(ServiceKey(role, key.public, since=now) for role, key in private),
+    )
+    first = Statement.from_bytes(sign_document(policy, signer, iss))
+    second = Statement.from_bytes(sign_document(keys, signer, iss))
+    schema.create(folder.database, EMPTY_ROOT)
+    store = SqliteStore(folder.database)
+    try:
+        appender = Appender(store, None, Identity(iss, origin), receipts, lambda: now, store.take_over(), now)
+        # Both in one batch: the first head has size 2, so no inclusion path is ever empty (AMB-2).
+        head = appender.append(
+            [
+                NewEntry(first.entry, Kind.POLICY, 0, first.tbs_digest, first.normalised),
+                NewEntry(second.entry, Kind.KEYS, 1, second.tbs_digest, second.normalised),
+            ],
+            now,
+        )
+    finally:
+        store.close()
+    Config(origin, iss, mark_path, signer.public.thumbprint).write(folder.config)
+    return Created(origin, iss, mark_path, signer.public.thumbprint), MarkValue(head.size, head.root)

@@ -1,0 +1,64 @@
+"""The one place that makes bytes survive power loss.
+
+A new file:  write temporary, fsync it, rename over the name, fsync the folder: the name refers to nothing or to all.
+In place:    pwrite, fdatasync: the caller keeps a second copy elsewhere, because a torn write spoils what was there.
+Known hole:  a disk that acknowledges a sync before it is done. No software above it can tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+# macOS has no fdatasync; fsync is never weaker.
+_datasync = getattr(os, "fdatasync", os.fsync)
+
+
+class DurableFile:
+    """An open file whose writes count only after ``sync``."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, offset)
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        written = os.pwrite(self._descriptor, data, offset)
+        if written != len(data):
+            raise OSError(28, "short write")
+
+    def sync(self) -> None:
+        _datasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def create_durably(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put *data* at *path*, whole or not at all, and not before it is on the disk. Replaces what was there."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""Opening a log: everything that must be true before it takes a statement. What is behind or different is refused.
+
+A log that starts from an older or other state than it once showed would sign a second history. So start-up recomputes
+the root at the tip and at the mark, checks the newest head's signature and the chain of the log's own documents, and
+says what to do when something does not fit. Nothing is repaired silently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transparency.cose.keys import PrivateKey
+from transparency.cose.sign1 import sig_structure
+from transparency.errors import LogUnusableError, StoreError, TransparencyError
+from transparency.log.appender import Appender, Clock, Identity
+from transparency.log.documents import InForce, load_in_force
+from transparency.log.folder import Config, Folder, Ownership
+from transparency.log.mark import Mark, MarkValue
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Store, Tip
+from transparency.merkle.proofs import root_at
+from transparency.merkle.tiles import RightEdge, TileHashes
+from transparency.policy import keyset
+from transparency.statements.receipt import SignedHead
+
+INIT_SIZE = 2
+_RESTORE = (
+    "Put the newest copy back, or start a new log with `transparency log restore --new-origin`. "
+    "Continuing from here would give two histories under one name"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The parts of an open log. Closed in the reverse order."""
+
+    folder: Folder
+    config: Config
+    ownership: Ownership
+    store: SqliteStore
+    mark: Mark
+    in_force: InForce
+    appender: Appender
+
+    def close(self) -> None:
+        self.mark.close()
+        self.store.close()
+        self.ownership.release()
+
+
+def open_log(data: Path, *, clock: Clock, watermark: Path | None = None) -> Opened:
+    folder = Folder(data.absolute())
+    if not folder.exists():
+        raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
+    ownership = Ownership(folder)
+    try:
+        config = Config.read(folder.config)
+        store = SqliteStore(folder.database)
+        try:
+            return _check(folder, config, ownership, store, watermark or config.watermark, clock)
+        except BaseException:
+            store.close()
+            raise
+    except BaseException:
+        ownership.release()
+        raise
+
+
+def _check(
+    folder: Folder, config: Config, ownership: Ownership, store: SqliteStore, watermark: Path, clock: Clock
+) -> Opened:
+    tip = store.take_over()
+    head = check_tip(store, tip)
+    in_force = load_in_force(store, config.origin, config.policy_key)
+    check_head_signature(head, in_force)
+    signer = _receipt_signer(folder, in_force)
+    mark = _open_mark(watermark, config.origin, tip)
+    try:
+        check_mark(store, tip, mark.value, config.origin)
+        if mark.value.size < tip.size:
+            # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours.
+            mark.write(MarkValue(tip.size, tip.root))
+        store.extend_index(tip.size)
+        identity = Identity(config.iss, config.origin)
+        appender = Appender(store, mark, identity, signer, clock, tip, head.time)
+        return Opened(folder, config, ownership, store, mark, in_force, appender)
+    except BaseException:
+        mark.close()
+        raise
+
+
+def check_tip(store: Store, tip: Tip) -> SignedHead:
+    """The stored tree gives the stored root, and the newest head is about it."""
+    head = store.newest_head()
+    if tip.size < INIT_SIZE or head is None:
+        raise LogUnusableError("the log holds no signed head; it was not made by `transparency init`")
+    if (head.size, head.root) != (tip.size, tip.root):
+        raise LogUnusableError(f"the newest head (size {head.size}) and the tip (size {tip.size}) disagree. {_RESTORE}")
+    try:
+        root = RightEdge.load(tip.size, store.tile).root()
+    except StoreError as error:
+        raise LogUnusableError(f"the tree's right edge cannot be read: {error}. {_RESTORE}") from error
+    if root != tip.root:
+        raise LogUnusableError(
+            f"the stored tiles do not give the root of the newest head (size {tip.size}). {_RESTORE}"
+        )
+    return head
+
+
+def check_head_signature(head: SignedHead, in_force: InForce) -> None:
+    key = in_force.keys.keys.by_kid(keyset.RECEIPTS, head.kid)
+    if key is None:
+        raise LogUnusableError("the newest head is signed by a key that this log never registered")
+    try:
+        key.verify(key.alg or key.default_alg, sig_structure(head.protected, head.root), head.signature)
+    except TransparencyError as error:
+        raise LogUnusableError(f"the newest head's signature does not verify: {error}") from error
+
+
+def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
+    if mark.size > tip.size:
+        raise LogUnusableError(
+            f"the log {origin} has {tip.size} entries, but had {mark.size} when it last ran: an older copy was put back. "
+            f"{_RESTORE}"
+        )
+    if root_at(mark.size, TileHashes(store.tile)) != mark.root:
+        raise LogUnusableError(
+            f"the log {origin} differs from the one that last ran: at size {mark.size} its root is another. {_RESTORE}"
+        )
+
+
+def _open_mark(path: Path, origin: str, tip: Tip) -> Mark:
+    if not path.exists():
+        if tip.size == INIT_SIZE:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return Mark.create(path, origin, MarkValue(tip.size, tip.root))
+        raise LogUnusableError(
+            f"the high-water mark {path} is missing. It tells an old copy of this log from the newest; if you moved it, "
+            "name it with --watermark; if it is lost, `transparency log restore --accept-missing-mark` makes a new one"
+        )
+    return Mark.open(path, origin)
+
+
+def _receipt_signer(folder: Folder, in_force: InForce) -> PrivateKey:
+    (public,) = in_force.keys.keys.current(keyset.RECEIPTS)
+    return folder.load_key(keyset.RECEIPTS, public)

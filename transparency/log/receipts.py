@@ -1,0 +1,50 @@
+"""Receipts on demand: from stored heads and tiles, for any entry, at any time (REG-14).
+
+Entry *i*'s receipt is built from the first head that covers it while that head's key is current, so that the same
+statement gives the same receipt; once that key is retired, from the newest head (API-4).
+"""
+
+from __future__ import annotations
+
+from transparency.errors import NotFoundError
+from transparency.log.store import Store
+from transparency.merkle.proofs import consistency_path, inclusion_path
+from transparency.merkle.tiles import TileHashes
+from transparency.policy import keyset
+from transparency.policy.keyset import ServiceKeys
+from transparency.statements.receipt import SignedHead, consistency_receipt, inclusion_receipt
+
+
+class Receipts:
+    """Reads only. The tile cache belongs to the thread that reads, which is the event loop's."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._hashes = TileHashes(store.tile)
+
+    def head_for(self, index: int, keys: ServiceKeys) -> SignedHead:
+        head = self._store.head_covering(index)
+        if head is None:
+            raise NotFoundError(f"no tree head covers index {index}")
+        if head.kid not in {key.kid for key in keys.current(keyset.RECEIPTS)}:
+            newest = self._store.newest_head()
+            return newest if newest is not None else head
+        return head
+
+    def head_of_size(self, size: int) -> SignedHead:
+        head = self._store.head(size)
+        if head is None:
+            raise NotFoundError(f"this log has signed no tree head of size {size}")
+        return head
+
+    def inclusion(self, index: int, head: SignedHead) -> bytes:
+        if index >= head.size:
+            raise NotFoundError(f"the tree head of size {head.size} does not cover index {index}")
+        return inclusion_receipt(head, index, inclusion_path(index, head.size, self._hashes))
+
+    def consistency(self, old_size: int, head: SignedHead) -> bytes:
+        """RFC 9942 §5.3: from one stored head to a newer one."""
+        if old_size >= head.size:
+            raise NotFoundError(f"a consistency proof leads to a larger tree; {old_size} is not below {head.size}")
+        self.head_of_size(old_size)
+        return consistency_receipt(head, old_size, consistency_path(old_size, head.size, self._hashes))

@@ -1,0 +1,81 @@
+"""The SQLite schema of a log, and its migrations (sqlite-utils keeps which of them have run)."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sqlite_utils import Database
+from sqlite_utils.migrations import Migrations
+
+# A full tile is 8,192 bytes and a statement some thousand: larger pages save overflow chains.
+PAGE_SIZE = 8192
+
+migrations = Migrations("transparency-log")
+
+
+@migrations()
+def m001_tree(db: Database) -> None:
+    """The tip, the tree and the entries beside it. ``tip`` has one row, and CAS on it is what keeps one writer."""
+    for statement in (
+        "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, root BLOB NOT NULL,"
+        " epoch INTEGER NOT NULL)",
+        "CREATE TABLE entries (idx INTEGER PRIMARY KEY, entry BLOB NOT NULL, kind INTEGER NOT NULL,"
+        " generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL)",
+        "CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0",
+        "CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,"
+        " protected BLOB NOT NULL, signature BLOB NOT NULL)",
+        # key = level << 48 | index: one integer, so that a tile is found by rowid.
+        "CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL)",
+    ):
+        db.conn.execute(statement)
+
+
+@migrations()
+def m002_derived(db: Database) -> None:
+    """Indexes over random digests. They are derived from ``entries`` and written apart from the durable transaction,
+    because a unique index on random keys inside it more than doubles its cost (design.md §4).
+    """
+    for statement in (
+        "CREATE TABLE digest_index (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE sibling_index (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx)) WITHOUT ROWID",
+        "CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL)",
+        "INSERT INTO indexed VALUES (1, 0)",
+    ):
+        db.conn.execute(statement)
+
+
+@migrations()
+def m003_intake(db: Database) -> None:
+    """Acknowledged with 202 and not in the tree yet, or failed there (REG-23)."""
+    db.conn.execute(
+        "CREATE TABLE intake (entry BLOB PRIMARY KEY, statement BLOB NOT NULL, generation INTEGER NOT NULL,"
+        " not_before INTEGER NOT NULL, not_after INTEGER NOT NULL, accepted INTEGER NOT NULL, failed TEXT,"
+        " failed_at INTEGER)"
+    )
+
+
+def create(path: Path, empty_root: bytes) -> None:
+    """A new database with an empty tip; fails if there is one."""
+    if path.exists():
+        raise FileExistsError(path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        migrations.apply(Database(connection))
+        connection.execute("INSERT INTO tip VALUES (1, 0, ?, 0)", (empty_root,))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+
+
+def migrate(path: Path) -> None:
+    """Bring an existing database to this version's schema."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        migrations.apply(Database(connection))
+    finally:
+        connection.close()

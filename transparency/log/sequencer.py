@@ -1,0 +1,327 @@
+"""The sequencer: puts judged candidates in order, in batches as large as the disk is slow (design.md §4).
+
+Ownership
+---------
+* The *event loop* owns the queue, the table of entries in flight, the table of recent entries and the policy
+  generation. All decisions are taken there, between batches, so they need no lock.
+* One *writer thread* owns the appender and every write to the store. The event loop hands it one job at a time and
+  goes on collecting the next batch while it flushes: one client alone waits for one flush, thousands share one.
+
+Order of decisions for a batch, at one decision time (the next head's):
+1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
+   back to be judged again (:class:`JudgementStaleError`). It was not sequenced.
+2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
+   is judged under what it says (REG-21, REG-22).
+3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed waits for the same future
+   and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
+
+Any failure of the store ends the sequencer: all who wait get :class:`StoreError`, ``failed`` is set, and the service
+stops. It never retries a write whose outcome it does not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from transparency.cose.keys import Signer
+from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
+from transparency.log.appender import Appender
+from transparency.log.store import IntakeRow, Kind, NewEntry, Store
+from transparency.policy.judge import FOREVER, Judgement
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry, Statement
+
+MAX_WAITING = 10_000
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+MAX_BATCH = 2_048
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+INDEX_EVERY = 4_096
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A statement with its judgement. A document carries what to check and do at its place in the order."""
+
+    statement: Statement
+    judgement: Judgement
+    kind: Kind = Kind.STATEMENT
+    # Called at sequencing time; raises if the document does not follow the one in force.
+    check: Callable[[], None] | None = None
+    # Called after the commit, before anything else is sequenced.
+    took_effect: Callable[[int, SignedHead], None] | None = None
+    signer: Signer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    index: int
+    head: SignedHead
+
+
+@dataclass(slots=True)
+class _Waiting:
+    candidate: Candidate
+    future: asyncio.Future[Sequenced]
+
+
+@dataclass(slots=True)
+class Counters:
+    """accepted ≥ sequenced ≥ published, each since this process started."""
+
+    accepted: int = 0
+    sequenced: int = 0
+    published: int = 0
+
+
+@dataclass(slots=True)
+class _Recent:
+    """Entries in the tree that the digest index may not hold yet."""
+
+    index_of: dict[Entry, int] = field(default_factory=dict)
+
+
+class Sequencer:
+    def __init__(self, appender: Appender, store: Store, generation: int) -> None:
+        self._appender = appender
+        self._store = store
+        self.generation = generation
+        self.counters = Counters()
+        self.failed: BaseException | None = None
+        self._queue: deque[_Waiting] = deque()
+        self._queued_bytes = 0
+        self._in_flight: dict[Entry, asyncio.Future[Sequenced]] = {}
+        self._recent = _Recent()
+        self._intake: list[tuple[IntakeRow, asyncio.Future[None]]] = []
+        self._pending_intake: set[Entry] = set()
+        self._work = asyncio.Event()
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sequencer")
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.on_failure: Callable[[BaseException], None] | None = None
+
+    # -- the event loop's side -----------------------------------------------------------------------------------
+
+    def start(self, pending_intake: set[Entry]) -> None:
+        self._pending_intake = pending_intake
+        self._task = asyncio.create_task(self._run(), name="sequencer")
+
+    async def stop(self) -> None:
+        """Drain: what was queued is committed, then the writer ends."""
+        self._stopping = True
+        self._work.set()
+        if self._task is not None:
+            await self._task
+        if self.failed is None:
+            with contextlib.suppress(StoreError):  # the index is derived; the next start catches up
+                await self.write(lambda: self._store.extend_index(self._appender.tip.size))
+        self._writer.shutdown(wait=True)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @property
+    def alive(self) -> bool:
+        return self.failed is None and self._task is not None and not self._task.done()
+
+    @property
+    def size(self) -> int:
+        return self._appender.tip.size
+
+    def decision_time(self) -> int:
+        return self._appender.decision_time()
+
+    def find(self, entry: Entry) -> int | None:
+        """The index of an entry that is in the tree."""
+        index = self._recent.index_of.get(entry)
+        return self._store.find(entry) if index is None else index
+
+    def in_flight(self, entry: Entry) -> bool:
+        return entry in self._in_flight or entry in self._pending_intake
+
+    async def submit(self, candidate: Candidate) -> Sequenced:
+        """Wait until *candidate* is in the tree under a released head."""
+        entry = candidate.statement.entry
+        future = self._in_flight.get(entry)
+        if future is None:
+            future = self._enqueue(candidate)
+        # Shielded: a client that goes away does not take its entry, or a duplicate's waiter, with it.
+        return await asyncio.shield(future)
+
+    async def take_in(self, row: IntakeRow) -> None:
+        """Make an acknowledged statement durable before it is sequenced (REG-23)."""
+        self._refuse_if_closed()
+        if len(self._intake) >= MAX_WAITING:
+            raise _overloaded()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._intake.append((row, future))
+        self._work.set()
+        await asyncio.shield(future)
+
+    async def settle_intake(self, entry: Entry, failed: str | None, time: int) -> None:
+        """Close an intake row whose entry was refused after all, or was in the tree already."""
+        if failed is None:
+            await self.write(lambda: self._store.intake_remove([entry]))
+        else:
+            await self.write(lambda: self._store.intake_fail(entry, failed, time))
+        self._pending_intake.discard(entry)
+
+    async def write(self, job: Callable[[], _T]) -> _T:
+        """Run one write on the writer thread; a failure ends the sequencer."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._writer, job)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    # -- between batches -----------------------------------------------------------------------------------------
+
+    def _enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
+        self._refuse_if_closed()
+        size = len(candidate.statement.normalised)
+        if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
+            raise _overloaded()
+        future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
+        # Someone always awaits it, but that someone may have been cancelled.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._in_flight[candidate.statement.entry] = future
+        self._queue.append(_Waiting(candidate, future))
+        self._queued_bytes += size
+        self.counters.accepted += 1
+        self._work.set()
+        return future
+
+    def _refuse_if_closed(self) -> None:
+        if self.failed is not None:
+            raise StoreError("the log has stopped because its storage failed")
+        if self._stopping:
+            raise OverloadedError("the log is stopping; nothing was accepted", retry_after=5.0)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                if not self._queue and not self._intake:
+                    if self._stopping:
+                        return
+                    self._work.clear()
+                    await self._work.wait()
+                    continue
+                if self._intake:
+                    await self._flush_intake()
+                if self._queue:
+                    await self._flush_batch()
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+            self._fail(error)
+
+    async def _flush_intake(self) -> None:
+        taken, self._intake = self._intake, []
+        rows = [row for row, _ in taken]
+        await self.write(lambda: self._store.intake_add(rows))
+        self._pending_intake.update(row.entry for row in rows)
+        for _, future in taken:
+            if not future.done():
+                future.set_result(None)
+
+    async def _flush_batch(self) -> None:
+        time = self._appender.decision_time()
+        batch = self._take(time)
+        if not batch:
+            return
+        new = [_new_entry(waiting.candidate) for waiting in batch]
+        done = [entry.entry for entry in new if entry.entry in self._pending_intake]
+        signer = batch[-1].candidate.signer
+        first = self._appender.tip.size
+        head = await self.write(lambda: self._appender.append(new, time, signer=signer, intake_done=done))
+        self.counters.sequenced += len(batch)
+        self._release(batch, first, head, done)
+        if len(self._recent.index_of) >= INDEX_EVERY:
+            await self._extend_index(head.size)
+
+    def _take(self, time: int) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        size = 0
+        while self._queue and len(batch) < MAX_BATCH and size < MAX_BATCH_BYTES:
+            waiting = self._queue.popleft()
+            self._queued_bytes -= len(waiting.candidate.statement.normalised)
+            refusal = self._refusal(waiting.candidate, time)
+            if refusal is not None:
+                self._answer(waiting, refusal)
+                continue
+            batch.append(waiting)
+            size += len(waiting.candidate.statement.normalised)
+            if waiting.candidate.kind is not Kind.STATEMENT:
+                break
+        return batch
+
+    def _refusal(self, candidate: Candidate, time: int) -> TransparencyError | None:
+        if candidate.check is not None:
+            try:
+                candidate.check()
+            except TransparencyError as error:
+                return error
+            return None
+        if candidate.judgement.generation != self.generation or not candidate.judgement.holds_at(time):
+            return JudgementStaleError("the policy or the time has moved on; judge again")
+        return None
+
+    def _answer(self, waiting: _Waiting, error: TransparencyError) -> None:
+        self._in_flight.pop(waiting.candidate.statement.entry, None)
+        if not waiting.future.done():
+            waiting.future.set_exception(error)
+
+    def _release(self, batch: list[_Waiting], first: int, head: SignedHead, intake_done: list[Entry]) -> None:
+        self._pending_intake.difference_update(intake_done)
+        for index, waiting in enumerate(batch, first):
+            self._recent.index_of[waiting.candidate.statement.entry] = index
+        last = batch[-1].candidate
+        if last.took_effect is not None:
+            last.took_effect(head.size - 1, head)
+        for index, waiting in enumerate(batch, first):
+            self._in_flight.pop(waiting.candidate.statement.entry, None)
+            if not waiting.future.done():
+                waiting.future.set_result(Sequenced(index, head))
+        self.counters.published += len(batch)
+
+    async def _extend_index(self, upto: int) -> None:
+        await self.write(lambda: self._store.extend_index(upto))
+        self._recent.index_of = {entry: at for entry, at in self._recent.index_of.items() if at >= upto}
+
+    def _fail(self, error: BaseException) -> None:
+        if self.failed is not None:
+            return
+        self.failed = error
+        message = "the log has stopped because its storage failed"
+        waiting: list[asyncio.Future[Any]] = [*self._in_flight.values(), *(future for _, future in self._intake)]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(StoreError(message))
+        self._in_flight.clear()
+        self._queue.clear()
+        self._intake = []
+        if self.on_failure is not None:
+            self.on_failure(error)
+
+
+def document_judgement(generation: int) -> Judgement:
+    """Documents of the service hold at any time: their place in the sequence is what is checked."""
+    return Judgement(generation, 0, FOREVER)
+
+
+def _new_entry(candidate: Candidate) -> NewEntry:
+    statement = candidate.statement
+    return NewEntry(
+        statement.entry, candidate.kind, candidate.judgement.generation, statement.tbs_digest, statement.normalised
+    )
+
+
+def _overloaded() -> OverloadedError:
+    # Jittered, so that those turned away together do not come back together.
+    return OverloadedError("too many statements are waiting; nothing was accepted", retry_after=random.uniform(1, 4))  # noqa: S311

@@ -1,0 +1,262 @@
+"""The embedded store: SQLite in WAL mode with ``synchronous=FULL``, so that a commit that returned is on the disk.
+
+Two connections: the writer's belongs to the sequencer's thread, the reader's to whoever reads. SQL is kept to what
+any SQLite binding runs (no cursor attributes), because the power-cut tests run this class over a shim of the VFS.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from transparency.errors import LogUnusableError, StoreError, TipMovedError
+from transparency.log import schema
+from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
+from transparency.policy.judge import Judgement
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+BUSY_MS = 5000
+_LEVEL_SHIFT = 48
+_CHUNK = 1024
+_ENTRY_COLUMNS = "idx, entry, kind, generation, tbs, statement"
+_HEAD_COLUMNS = "size, root, time, kid, protected, signature"
+_INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed"
+
+
+def connect(path: Path) -> Any:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+
+
+class SqliteStore:
+    def __init__(
+        self, path: Path, *, connect: Callable[[Path], Any] = connect, synchronous: str = "FULL", migrate: bool = True
+    ) -> None:
+        if not path.exists():
+            raise LogUnusableError(f"there is no log database at {path}")
+        try:
+            if migrate:
+                schema.migrate(path)
+            self._writer = connect(path)
+            self._reader = connect(path)
+            for connection in (self._writer, self._reader):
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+                connection.execute(f"PRAGMA synchronous = {synchronous}")
+            self._reader.execute("PRAGMA query_only = 1")
+        except Exception as error:
+            raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
+        # The reader is used by the event loop and, in fsck and backup, by one more thread.
+        self._reading = threading.Lock()
+
+    # -- writes: the sequencer's thread only ---------------------------------------------------------------------
+
+    def take_over(self) -> Tip:
+        with self._transaction() as run:
+            run("UPDATE tip SET epoch = epoch + 1")
+        return self.tip()
+
+    def commit(self, batch: Commit) -> None:
+        expected, head = batch.expected, batch.head
+        with self._transaction() as run:
+            run(
+                "UPDATE tip SET size = ?, root = ? WHERE size = ? AND root = ? AND epoch = ?",
+                (head.size, head.root, expected.size, expected.root, expected.epoch),
+            )
+            if run("SELECT changes()").fetchone()[0] != 1:
+                raise TipMovedError("another writer has moved the tip of this log; this process must stop")
+            many = self._writer.executemany
+            many(
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (index, new.entry, int(new.kind), new.generation, new.tbs_digest, new.statement)
+                    for index, new in enumerate(batch.entries, expected.size)
+                ],
+            )
+            many(
+                "INSERT OR REPLACE INTO tiles VALUES (?, ?)",
+                [(level << _LEVEL_SHIFT | index, hashes) for (level, index), hashes in batch.tiles.items()],
+            )
+            run(
+                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?)",
+                (head.size, head.root, head.time, head.kid, head.protected, head.signature),
+            )
+            if batch.intake_done:
+                many("DELETE FROM intake WHERE entry = ?", [(entry,) for entry in batch.intake_done])
+
+    def extend_index(self, upto: int) -> None:
+        start = self.indexed_size()
+        while start < upto:
+            stop = min(start + _CHUNK, upto)
+            with self._transaction() as run:
+                rows = run("SELECT entry, tbs, idx FROM entries WHERE idx >= ? AND idx < ?", (start, stop)).fetchall()
+                self._writer.executemany(
+                    "INSERT OR IGNORE INTO digest_index VALUES (?, ?)", [(entry, idx) for entry, _, idx in rows]
+                )
+                self._writer.executemany(
+                    "INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", [(tbs, idx) for _, tbs, idx in rows]
+                )
+                run("UPDATE indexed SET size = ?", (stop,))
+            start = stop
+
+    def intake_add(self, rows: Sequence[IntakeRow]) -> None:
+        with self._transaction():
+            self._writer.executemany(
+                # A statement that failed may be submitted again and be pending once more.
+                f"INSERT OR REPLACE INTO intake ({_INTAKE_COLUMNS}, failed_at) VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                [
+                    (
+                        row.entry,
+                        row.statement,
+                        row.judgement.generation,
+                        row.judgement.not_before,
+                        row.judgement.not_after,
+                        row.accepted,
+                    )
+                    for row in rows
+                ],
+            )
+
+    def intake_fail(self, entry: Entry, reason: str, time: int) -> None:
+        with self._transaction() as run:
+            # The statement itself is not kept: only that, and why, it failed.
+            run("UPDATE intake SET failed = ?, failed_at = ?, statement = x'' WHERE entry = ?", (reason, time, entry))
+
+    def intake_remove(self, entries: Sequence[Entry]) -> None:
+        with self._transaction():
+            self._writer.executemany("DELETE FROM intake WHERE entry = ?", [(entry,) for entry in entries])
+
+    def intake_forget(self, failed_before: int) -> None:
+        with self._transaction() as run:
+            run("DELETE FROM intake WHERE failed IS NOT NULL AND failed_at < ?", (failed_before,))
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def tip(self) -> Tip:
+        row = self._one("SELECT size, root, epoch FROM tip")
+        if row is None:
+            raise LogUnusableError("the log database has no tip; it was not made by init")
+        return Tip(*row)
+
+    def entry(self, index: int) -> StoredEntry | None:
+        row = self._one(f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE idx = ?", (index,))
+        return _stored(row) if row else None
+
+    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
+        while start < stop:
+            upto = min(start + _CHUNK, stop)
+            sql = f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
+            rows = self._all(sql, (start, upto))
+            yield from map(_stored, rows)
+            start = upto
+
+    def documents(self, kind: Kind) -> list[StoredEntry]:
+        sql = f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE kind <> 0 AND kind = ? ORDER BY idx"
+        return [_stored(row) for row in self._all(sql, (int(kind),))]
+
+    def tile(self, level: int, index: int) -> bytes | None:
+        row = self._one("SELECT hashes FROM tiles WHERE key = ?", (level << _LEVEL_SHIFT | index,))
+        return row[0] if row else None
+
+    def head(self, size: int) -> SignedHead | None:
+        return self._head("WHERE size = ?", (size,))
+
+    def head_covering(self, index: int) -> SignedHead | None:
+        return self._head("WHERE size > ? ORDER BY size LIMIT 1", (index,))
+
+    def newest_head(self) -> SignedHead | None:
+        return self._head("ORDER BY size DESC LIMIT 1", ())
+
+    def heads(self) -> Iterator[SignedHead]:
+        after = -1
+        while rows := self._all(
+            f"SELECT {_HEAD_COLUMNS} FROM heads WHERE size > ? ORDER BY size LIMIT {_CHUNK}", (after,)
+        ):
+            yield from (SignedHead(*row) for row in rows)
+            after = rows[-1][0]
+
+    def find(self, entry: Entry) -> int | None:
+        row = self._one("SELECT idx FROM digest_index WHERE entry = ?", (entry,))
+        return row[0] if row else None
+
+    def siblings(self, tbs_digest: bytes) -> list[int]:
+        return [row[0] for row in self._all("SELECT idx FROM sibling_index WHERE tbs = ? ORDER BY idx", (tbs_digest,))]
+
+    def indexed_size(self) -> int:
+        row = self._one("SELECT size FROM indexed")
+        return int(row[0]) if row else 0
+
+    def intake_get(self, entry: Entry) -> IntakeRow | None:
+        row = self._one(f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE entry = ?", (entry,))
+        return _intake(row) if row else None
+
+    def intake_pending(self) -> list[IntakeRow]:
+        sql = f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
+        return [_intake(row) for row in self._all(sql, ())]
+
+    def close(self) -> None:
+        with self._reading:
+            self._reader.close()
+        self._writer.close()
+
+    # -- plumbing ------------------------------------------------------------------------------------------------
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._writer)
+
+    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        with self._reading:
+            row = self._reader.execute(sql, parameters).fetchone()
+        return tuple(row) if row is not None else None
+
+    def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._reading:
+            return list(self._reader.execute(sql, parameters).fetchall())
+
+    def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
+        row = self._one(f"SELECT {_HEAD_COLUMNS} FROM heads {clause}", parameters)
+        return SignedHead(*row) if row else None
+
+
+class _Transaction:
+    """BEGIN IMMEDIATE … COMMIT. Any failure is a :class:`StoreError`: what was kept is in doubt (contract 2)."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> Callable[..., Any]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except Exception as error:
+            raise StoreError(f"the store cannot begin to write: {error}") from error
+        return self._connection.execute  # type: ignore[no-any-return]
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            try:
+                self._connection.execute("COMMIT")
+            except Exception as failure:
+                self._rollback()
+                raise StoreError(f"the store could not commit: {failure}") from failure
+            return
+        self._rollback()
+        if not isinstance(error, StoreError) and isinstance(error, Exception):
+            raise StoreError(f"the store could not write: {error}") from error
+
+    def _rollback(self) -> None:
+        try:
+            self._connection.execute("ROLLBACK")
+        except Exception:  # noqa: BLE001, S110 - SQLite has rolled back already; the first error is the one to report
+            pass
+
+
+def _stored(row: Sequence[Any]) -> StoredEntry:
+    index, entry, kind, generation, tbs, statement = row
+    return StoredEntry(index, Entry(entry), Kind(kind), generation, tbs, statement)
+
+
+def _intake(row: Sequence[Any]) -> IntakeRow:
+    entry, statement, generation, not_before, not_after, accepted, failed = row
+    return IntakeRow(Entry(entry), statement, Judgement(generation, not_before, not_after), accepted, failed)

@@ -1,0 +1,108 @@
+"""The store: what the log keeps, and the consistency contract that every implementation signs.
+
+Contract
+--------
+1. ``commit`` is one transaction. Its first act is the compare-and-swap on the one-row tip: size, root *and* epoch must
+   be those expected, else :class:`TipMovedError` and nothing changed. Entry index and head size are unique.
+2. When ``commit`` or ``intake_add`` returns, what it wrote survives power loss. When it raises, nobody knows: the
+   caller stops and the log is reopened, which reads the truth.
+3. ``take_over`` raises the epoch. From then on every commit under an older epoch fails: two writers cannot both win.
+4. The digest and sibling indexes are *derived* from the entries. They may lag behind the tip by what
+   ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat.
+5. Reads see every commit that returned before the read began. Reads never see half a commit.
+6. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from transparency.policy.judge import Judgement
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+
+class Kind(IntEnum):
+    """What an entry is to the log itself. Documents of the service are found again by their kind."""
+
+    STATEMENT = 0
+    POLICY = 1
+    KEYS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    size: int
+    root: bytes
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    entry: Entry
+    kind: Kind
+    generation: int
+    tbs_digest: bytes
+    statement: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    index: int
+    entry: Entry
+    kind: Kind
+    generation: int
+    tbs_digest: bytes
+    statement: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One batch: from the tip it expects to the head it makes. ``tiles`` maps (level, index) to whole contents."""
+
+    expected: Tip
+    entries: Sequence[NewEntry]
+    tiles: Mapping[tuple[int, int], bytes]
+    head: SignedHead
+    intake_done: Sequence[Entry] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeRow:
+    """An acknowledged (202) statement that is not in the tree yet, with the judgement it was accepted under."""
+
+    entry: Entry
+    statement: bytes
+    judgement: Judgement
+    accepted: int
+    failed: str | None = None
+
+
+class Store(Protocol):
+    """See the contract at the top of this module."""
+
+    def take_over(self) -> Tip: ...
+    def tip(self) -> Tip: ...
+    def commit(self, batch: Commit) -> None: ...
+    def entry(self, index: int) -> StoredEntry | None: ...
+    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]: ...
+    def documents(self, kind: Kind) -> list[StoredEntry]: ...
+    def tile(self, level: int, index: int) -> bytes | None: ...
+    def head(self, size: int) -> SignedHead | None: ...
+    def head_covering(self, index: int) -> SignedHead | None: ...
+    def newest_head(self) -> SignedHead | None: ...
+    def heads(self) -> Iterator[SignedHead]: ...
+    def find(self, entry: Entry) -> int | None: ...
+    def siblings(self, tbs_digest: bytes) -> list[int]: ...
+    def indexed_size(self) -> int: ...
+    def extend_index(self, upto: int) -> None: ...
+    def intake_add(self, rows: Sequence[IntakeRow]) -> None: ...
+    def intake_fail(self, entry: Entry, reason: str, time: int) -> None: ...
+    def intake_remove(self, entries: Sequence[Entry]) -> None: ...
+    def intake_get(self, entry: Entry) -> IntakeRow | None: ...
+    def intake_pending(self) -> list[IntakeRow]: ...
+    def intake_forget(self, failed_before: int) -> None: ...
+    def close(self) -> None: ...
