@@ -25,9 +25,7 @@ class CompactRange:
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
             raise ValueError(f"tree size {size!r} is out of range")
         if len(hashes) != size.bit_count():
-            raise ValueError(
-                f"a tree of {size} leaves has {size.bit_count()} complete subtrees, not {len(hashes)}"
-            )
+            raise ValueError(f"a tree of {size} leaves has {size.bit_count()} complete subtrees, not {len(hashes)}")
         _check_hashes(hashes)
         self._size = size
         # By level, lowest first: the subtree that waits there for its right sibling.
@@ -85,9 +83,10 @@ class CompactRange:
 
     def copy(self) -> CompactRange:
         """An independent copy."""
-        twin = CompactRange()
-        twin._size = self._size
-        twin._pending = self._pending.copy()
+        # Not through the constructor, which would check again what is known: a copy is made for every batch.
+        twin = CompactRange.__new__(CompactRange)
+        twin._size = self._size  # noqa: SLF001 - one of our own kind
+        twin._pending = self._pending.copy()  # noqa: SLF001 - likewise
         return twin
 
 

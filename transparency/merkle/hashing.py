@@ -36,3 +36,10 @@ def pair_up(nodes: list[bytes]) -> list[bytes]:
         sha256(b"\x01" + left + right).digest()
         for left, right in zip(nodes[::2], nodes[1::2], strict=False)  # odd: the last one waits
     ]
+
+
+def pair_up_bytes(nodes: bytes) -> list[bytes]:
+    """``pair_up`` of an even number of hashes that stand one behind another, as they do in a tile."""
+    sha256 = hashlib.sha256
+    pair = 2 * HASH_SIZE
+    return [sha256(b"\x01" + nodes[at : at + pair]).digest() for at in range(0, len(nodes), pair)]

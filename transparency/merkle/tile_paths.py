@@ -42,9 +42,7 @@ def parse_tile_path(path: str) -> tuple[int, int, int]:
         in_range = level <= MAX_LEVEL and index <= MAX_SIZE and 1 <= width <= WIDTH
         if in_range and tile_path(level, index, width) == path:
             return level, index, width
-    raise MalformedError(
-        "not the path of a tile: tile/<level>/<index in groups of three digits>[.p/<1 to 255>]"
-    )
+    raise MalformedError("not the path of a tile: tile/<level>/<index in groups of three digits>[.p/<1 to 255>]")
 
 
 def tile_width(level: int, index: int, size: int) -> int:

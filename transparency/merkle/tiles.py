@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from transparency.errors import StoreError
 from transparency.merkle.compact_range import CompactRange
-from transparency.merkle.hashing import HASH_SIZE, MAX_SIZE, node_hash, pair_up
+from transparency.merkle.hashing import HASH_SIZE, MAX_SIZE, node_hash, pair_up, pair_up_bytes
 from transparency.merkle.proofs import complete_subtrees
 from transparency.merkle.tile_paths import (
     HEIGHT,
@@ -96,9 +96,9 @@ class RightEdge:
 
     def copy(self) -> RightEdge:
         """An independent edge with the same content."""
-        twin = RightEdge()
-        twin._range = self._range.copy()
-        twin._tiles = self._tiles.copy()
+        twin = RightEdge.__new__(RightEdge)
+        twin._range = self._range.copy()  # noqa: SLF001 - one of our own kind
+        twin._tiles = self._tiles.copy()  # noqa: SLF001 - likewise
         return twin
 
 
@@ -147,9 +147,7 @@ class TileHashes:
             tile.content = content
             self._cache.move_to_end(key)
         else:
-            raise StoreError(
-                f"tile {index} of level {level} changed instead of growing: the store is damaged"
-            )
+            raise StoreError(f"tile {index} of level {level} changed instead of growing: the store is damaged")
         return tile
 
     def _read(self, level: int, index: int, width: int) -> bytes:
@@ -157,13 +155,9 @@ class TileHashes:
         if content is None:
             raise StoreError(f"tile {index} of level {level} is missing")
         if len(content) % HASH_SIZE or len(content) > TILE_BYTES:
-            raise StoreError(
-                f"tile {index} of level {level} has {len(content)} bytes: not up to {WIDTH} hashes"
-            )
+            raise StoreError(f"tile {index} of level {level} has {len(content)} bytes: not up to {WIDTH} hashes")
         if len(content) < width * HASH_SIZE:
-            raise StoreError(
-                f"tile {index} of level {level} has {len(content) // HASH_SIZE} hashes, {width} needed"
-            )
+            raise StoreError(f"tile {index} of level {level} has {len(content) // HASH_SIZE} hashes, {width} needed")
         return bytes(content)
 
 
@@ -191,9 +185,9 @@ class _Tile:
                 self._rows[row][place] = known = node_hash(left, right)
                 return known
         begin, end = place << row, (place + 1) << row
-        content = self.content
-        nodes = [content[at : at + HASH_SIZE] for at in range(begin * HASH_SIZE, end * HASH_SIZE, HASH_SIZE)]
-        for height in range(1, row + 1):
+        nodes = pair_up_bytes(self.content[begin * HASH_SIZE : end * HASH_SIZE])
+        self._rows[1][begin >> 1 : end >> 1] = nodes
+        for height in range(2, row + 1):
             nodes = pair_up(nodes)
             self._rows[height][begin >> height : end >> height] = nodes
         return nodes[0]
