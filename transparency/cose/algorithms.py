@@ -65,9 +65,7 @@ _P521_ORDER = int("01fffffffffffffffffffffffffffffffffffffffffffffffffffffffffff
 P256: Final = Curve("P-256", labels.CRV_P256, 32, _P256_ORDER, ec.SECP256R1())
 P384: Final = Curve("P-384", labels.CRV_P384, 48, _P384_ORDER, ec.SECP384R1())
 P521: Final = Curve("P-521", labels.CRV_P521, 66, _P521_ORDER, ec.SECP521R1())
-CURVES: Final[Mapping[str, Curve]] = MappingProxyType(
-    {"secp256r1": P256, "secp384r1": P384, "secp521r1": P521}
-)
+CURVES: Final[Mapping[str, Curve]] = MappingProxyType({"secp256r1": P256, "secp384r1": P384, "secp521r1": P521})
 
 ED25519_KTY_NAME: Final = "OKP Ed25519"
 RSA_KTY_NAME: Final = "RSA"
@@ -142,7 +140,9 @@ def _invalid(why: str = "the signature is not by this key over these bytes") -> 
     return SignatureInvalidError(why)
 
 
-def _ecdsa(curve: Curve, digest: hashes.HashAlgorithm) -> tuple[Callable[[Any], Verifier], Callable[[Any], SignFunction]]:
+def _ecdsa(
+    curve: Curve, digest: hashes.HashAlgorithm
+) -> tuple[Callable[[Any], Verifier], Callable[[Any], SignFunction]]:
     width, order = curve.width, curve.order
     checking = ec.ECDSA(digest)
     # RFC 6979: the nonce comes from the message, so a poor random source cannot give the key away.

@@ -34,7 +34,9 @@ _NO_TAGS: Final[frozenset[int]] = frozenset()
 _UINT, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
 _FALSE, _TRUE, _NULL, _HALF, _SINGLE, _DOUBLE = 20, 21, 22, 25, 26, 27
 _ONE_BYTE_ARGUMENT: Final = 24
+_FLOATS: Final = {_HALF: ">e", _SINGLE: ">f", _DOUBLE: ">d"}
 _CANONICAL_NAN: Final = b"\xf9\x7e\x00"
+_TWO_BYTE_LENGTH: Final = struct.Struct(">BH")
 _MAX_ARGUMENT: Final = (1 << 64) - 1
 
 
@@ -60,7 +62,10 @@ def _head(major: int, argument: int) -> bytes:
 
 def bstr(data: bytes) -> bytes:
     """Give ``data`` as a CBOR byte string."""
-    return _head(_BYTES, len(data)) + data
+    length = len(data)
+    if 0xFF < length <= 0xFFFF:  # most payloads: the general way costs three times as much
+        return _TWO_BYTE_LENGTH.pack(0x59, length) + data
+    return _head(_BYTES, length) + data
 
 
 def encode(value: object) -> bytes:
@@ -73,7 +78,7 @@ def encode(value: object) -> bytes:
     return b"".join(out)
 
 
-def _encode(value: object, out: list[bytes], depth: int) -> None:  # noqa: C901, PLR0912 - one branch for each CBOR type
+def _encode(value: object, out: list[bytes], depth: int) -> None:
     if depth < 0:
         msg = f"a value nested deeper than {_MAX_ENCODE_DEPTH} levels is not encoded"
         raise MalformedError(msg)
@@ -143,7 +148,7 @@ def _float(value: float) -> bytes:
     return struct.pack(">Bd", 0xFB, value)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------
 
 
 def decode(data: bytes, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any CBOR value
@@ -155,24 +160,24 @@ def decode(data: bytes, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX
     return value
 
 
-def read(
-    data: bytes, pos: int, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH
-) -> tuple[Any, int]:
+def read(data: bytes, pos: int, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH) -> tuple[Any, int]:
     """Read one canonical item that starts at ``pos``; give it and where it ends."""
     end = _walk(data, pos, max_depth, tags)
     if tags:
         # cbor2 turns arrays inside a tag into tuples and gives known tags a meaning; neither is wanted.
         return _build(data, pos)[0], end
     try:
-        return cbor2.loads(data[pos:end], max_depth=max_depth + 1), end
-    except (cbor2.CBORError, ValueError) as error:  # pragma: no cover - the walk refused everything cbor2 refuses
-        msg = f"not CBOR at byte {pos}: {error}"
-        raise MalformedError(msg) from error
+        # Two of the rules are cbor2's to check: text is UTF-8, and no key occurs twice (the walk has seen to it that
+        # keys are of types for which Python's equality is CBOR's).
+        return cbor2.loads(data[pos:end], max_depth=max_depth + 1, allow_duplicate_keys=False), end
+    except (cbor2.CBORError, ValueError) as error:
+        msg = f"not canonical CBOR from byte {pos}: {error}"
+        raise MalformedError(msg) from None
 
 
 def skip(data: bytes, pos: int, *, max_depth: int = MAX_DEPTH) -> int:
     """Check that one canonical item starts at ``pos``; give where it ends."""
-    return _walk(data, pos, max_depth, _NO_TAGS)
+    return read(data, pos, max_depth=max_depth)[1]
 
 
 def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
@@ -192,75 +197,85 @@ def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
     return data[start:end], end
 
 
-def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int]) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop: calls would double its cost
-    """Check one item and give its end.
+def _kind(initial: int) -> int:
+    major, argument = initial >> 5, initial & 31
+    if argument < _ONE_BYTE_ARGUMENT and major < _TAG:
+        return (_WHOLE, _WHOLE, _STRING, _STRING, _CONTAINER, _CONTAINER)[major]
+    if argument == _ONE_BYTE_ARGUMENT and major in (_BYTES, _TEXT):
+        return _LONGER_STRING
+    return _WHOLE if major == _SIMPLE and argument in (_FALSE, _TRUE, _NULL) else _RARE
 
-    ``remaining`` counts the items still owed to the innermost open container, ``keys`` is the set of encoded keys seen
-    when that is a map (with one spelling for each value, equal bytes are equal keys), ``stack`` holds the same two for
-    the containers around it.
+
+# What the walk does at each initial byte: nearly all items of a real message are one of the first four kinds.
+_WHOLE, _STRING, _LONGER_STRING, _CONTAINER, _RARE = range(5)
+_KINDS: Final = bytes(_kind(initial) for initial in range(256))
+_FIRST_NON_KEY: Final = 0x80  # arrays, maps, tags and simple values have initial bytes from here on
+
+
+def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int]) -> int:  # noqa: C901, PLR0912 - the hot loop: calls would double its cost
+    """Check the heads of one item and give its end.
+
+    ``remaining`` counts the items still owed to the innermost open container, a map being owed two for each entry, so
+    that in a map an even number says a key is next; ``stack`` holds the same for the containers around it. A claimed
+    count allocates nothing and a claimed length only moves ``pos``: past the end, the next step finds nothing there.
     """
-    size = len(data)
     if pos < 0:
         _cut_short(pos)
-    stack: list[tuple[int, set[bytes] | None]] = []
+    stack: list[tuple[int, bool]] = []
     remaining = 1
-    keys: set[bytes] | None = None
-    while True:
-        if pos >= size:
-            _cut_short(size)
-        start = pos
-        initial = data[pos]
-        major = initial >> 5
-        argument = initial & 31
-        pos += 1
-        if argument >= _ONE_BYTE_ARGUMENT:
-            if major == _SIMPLE:
-                pos = _check_float(data, start, argument)
+    in_map = False
+    try:
+        while True:
+            initial = data[pos]
+            if in_map and initial >= _FIRST_NON_KEY and not remaining & 1:
+                _refuse("a map key must be an integer, text or bytes", pos)
+            kind = _KINDS[initial]
+            if kind == _WHOLE:
+                pos += 1
+            elif kind == _STRING:
+                pos += 1 + (initial & 31)
+            elif kind == _LONGER_STRING:
+                length = data[pos + 1]
+                if length < _ONE_BYTE_ARGUMENT:
+                    _refuse("a head is longer than it needs to be", pos)
+                pos += 2 + length
             else:
-                argument, pos = _long_argument(data, start, argument)
-        is_key = keys is not None and not remaining & 1
-        if is_key and major > _TEXT:
-            _refuse("a map key must be an integer, text or bytes", start)
+                count, end = _rare(data, pos, tags) if kind == _RARE else (initial & 31, pos + 1)
+                major = initial >> 5
+                if _ARRAY <= major <= _TAG and len(stack) >= max_depth:
+                    _refuse(f"nested deeper than {max_depth} levels", pos)
+                pos = end
+                if count:
+                    stack.append((remaining - 1, in_map))
+                    in_map = major == _MAP
+                    remaining = 2 * count if in_map else count
+                    continue
+            remaining -= 1
+            while not remaining:
+                if not stack:
+                    if pos > len(data):
+                        _cut_short(len(data))
+                    return pos
+                remaining, in_map = stack.pop()
+    except IndexError:
+        _cut_short(len(data))
 
-        if major == _BYTES or major == _TEXT:  # noqa: PLR1714 - a tuple would be built and searched for each item
-            end = pos + argument
-            if end > size:
-                _refuse(f"a string claims {argument} bytes, {size - pos} are left", start)
-            if major == _TEXT:
-                _check_utf8(data, pos, end)
-            pos = end
-        elif major == _ARRAY or major == _MAP or major == _TAG:  # noqa: PLR1714 - as above
-            if len(stack) >= max_depth:
-                _refuse(f"nested deeper than {max_depth} levels", start)
-            if major == _TAG:
-                if argument not in tags:
-                    _refuse(f"tag {argument} is not expected", start)
-                count = 1
-            else:
-                count = argument if major == _ARRAY else 2 * argument
-            # Every item takes at least one byte, so a count is bounded by the bytes that are there.
-            if count > size - pos:
-                _refuse(f"a container claims {argument} entries, {size - pos} bytes are left", start)
-            if count:
-                stack.append((remaining - 1, keys))
-                remaining = count
-                keys = set() if major == _MAP else None
-                continue
-        elif major == _SIMPLE and argument < _FALSE:
-            _refuse(f"simple value {argument} is not used", start)
-        elif major == _SIMPLE and _NULL < argument < _ONE_BYTE_ARGUMENT:
-            _refuse("undefined is not used", start)
 
-        if is_key:
-            key = data[start:pos]
-            if key in keys:  # type: ignore[operator]
-                _refuse("a map key occurs twice", start)
-            keys.add(key)  # type: ignore[union-attr]
-        remaining -= 1
-        while not remaining:
-            if not stack:
-                return pos
-            remaining, keys = stack.pop()
+def _rare(data: bytes, start: int, tags: frozenset[int]) -> tuple[int, int]:
+    """Check a head that takes more than its byte: give how many entries follow (for a container), and where."""
+    major, info = data[start] >> 5, data[start] & 31
+    if major == _SIMPLE:
+        return 0, _check_float(data, start, info)
+    argument, pos = info, start + 1
+    if info >= _ONE_BYTE_ARGUMENT:
+        argument, pos = _long_argument(data, start, info)
+    if major == _TAG:
+        if argument not in tags:
+            _refuse(f"tag {argument} is not expected", start)
+        return 1, pos
+    if major >= _ARRAY:
+        return argument, pos
+    return 0, (pos if major <= _NEGATIVE else pos + argument)
 
 
 def _long_argument(data: bytes, start: int, info: int) -> tuple[int, int]:
@@ -279,35 +294,28 @@ def _long_argument(data: bytes, start: int, info: int) -> tuple[int, int]:
 
 
 def _check_float(data: bytes, start: int, info: int) -> int:
-    """Check a float's form and give its end; a simple value in its one-byte form (24) is refused."""
-    form = {_HALF: ">e", _SINGLE: ">f", _DOUBLE: ">d"}.get(info)
+    """Check a float's form and give its end; every other simple value that comes here is refused."""
+    form = _FLOATS.get(info)
     if form is None:
-        _refuse("indefinite lengths and unassigned simple values are not used", start)
+        _refuse("undefined, unassigned simple values and breaks are not used", start)
     end = start + 1 + struct.calcsize(form)
     if end > len(data):
         _cut_short(len(data))
     (value,) = struct.unpack(form, data[start + 1 : end])
     if _float(value) != data[start:end]:
-        _refuse("a float is longer than it needs to be", start)
+        _refuse("a float is not in its shortest form", start)
     return end
-
-
-def _check_utf8(data: bytes, pos: int, end: int) -> None:
-    try:
-        data[pos:end].decode()
-    except UnicodeDecodeError:
-        _refuse("text is not UTF-8", pos)
 
 
 def _build(data: bytes, pos: int) -> tuple[Any, int]:
     """Build the value of bytes the walk has passed, so with known bounds and depth; tags stay ``CBORTag``."""
     major, argument = data[pos] >> 5, data[pos] & 31
     if major < _ARRAY or major == _SIMPLE:
-        end = _walk(data, pos, 0, _NO_TAGS)
-        return cbor2.loads(data[pos:end]), end
+        return read(data, pos)
+    start = pos
     pos += 1
     if argument >= _ONE_BYTE_ARGUMENT:
-        argument, pos = _long_argument(data, pos - 1, argument)
+        argument, pos = _long_argument(data, start, argument)
     if major == _TAG:
         content, pos = _build(data, pos)
         return CBORTag(argument, content), pos
@@ -315,7 +323,12 @@ def _build(data: bytes, pos: int) -> tuple[Any, int]:
     for _ in range(argument if major == _ARRAY else 2 * argument):
         item, pos = _build(data, pos)
         items.append(item)
-    return (items if major == _ARRAY else dict(zip(items[::2], items[1::2], strict=True))), pos
+    if major == _ARRAY:
+        return items, pos
+    entries = dict(zip(items[::2], items[1::2], strict=True))
+    if len(entries) != argument:
+        _refuse("a map key occurs twice", start)
+    return entries, pos
 
 
 def _refuse(what: str, pos: int) -> NoReturn:

@@ -60,7 +60,11 @@ def write_jwk(key: RawPublicKey) -> dict[str, str]:
         return {"kty": "OKP", "crv": "Ed25519", "x": base64url(key.public_bytes_raw())}
     if isinstance(key, rsa.RSAPublicKey):
         numbers = key.public_numbers()
-        return {"kty": "RSA", "n": base64url(minimal_bytes(numbers.n)), "e": base64url(minimal_bytes(numbers.e))}
+        return {
+            "kty": "RSA",
+            "n": base64url(minimal_bytes(numbers.n)),
+            "e": base64url(minimal_bytes(numbers.e)),
+        }
     return {"kty": "AKP", "alg": kty_name(key).removeprefix("AKP "), "pub": base64url(key.public_bytes_raw())}
 
 

@@ -51,11 +51,11 @@ def read_public_keys(data: bytes) -> tuple[PublicKey, ...]:
     if text.startswith((b"{", b"[")):
         return _read_json(text)
     # The first byte of the binary forms: DER SEQUENCE, CBOR array, CBOR map.
-    if data[0] == 0x30:  # noqa: PLR2004
+    if data[0] == 0x30:
         return (PublicKey.from_der(data),)
-    if data[0] >> 5 == 4:  # noqa: PLR2004
+    if data[0] >> 5 == 4:
         return decode_key_set(data)
-    if data[0] >> 5 == 5:  # noqa: PLR2004
+    if data[0] >> 5 == 5:
         return (PublicKey.from_cose_key_bytes(data),)
     msg = "no public key: this is neither PEM, DER, JSON nor CBOR of a key"
     raise MalformedError(msg)

@@ -71,7 +71,8 @@ class PrivateKey:
         encryption: serialization.KeySerializationEncryption = (
             serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
         )
-        return self._raw.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+        pem: bytes = self._raw.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+        return pem
 
     def with_kid(self, kid: bytes) -> PrivateKey:
         """Give the same key under another id."""

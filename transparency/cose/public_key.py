@@ -31,9 +31,7 @@ from transparency.cose.jwk import read_jwk, write_jwk
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 
 _MAX_KID: Final = 1024
-_PEM: Final = re.compile(
-    rb"-----BEGIN PUBLIC KEY-----[ \t\r]*\n[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----", re.ASCII
-)
+_PEM: Final = re.compile(rb"-----BEGIN PUBLIC KEY-----[ \t\r]*\n[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----", re.ASCII)
 
 
 class PublicKey:
@@ -50,7 +48,7 @@ class PublicKey:
     def __init__(self, raw: RawPublicKey, *, kid: bytes | None = None, alg: int | None = None) -> None:
         self.kty_name = kty_name(raw)
         _check_sizes(raw)
-        if kid is not None and not (isinstance(kid, bytes) and 0 < len(kid) <= _MAX_KID):
+        if kid is not None and not 0 < len(kid) <= _MAX_KID:
             msg = f"a key id is 1 to {_MAX_KID} bytes"
             raise MalformedError(msg)
         fitting = algorithms_for(self.kty_name)
@@ -86,7 +84,7 @@ class PublicKey:
     # --- COSE_Key --------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_cose_key(cls, key: Mapping[Any, Any]) -> Self:
+    def from_cose_key(cls, key: object) -> Self:
         """Read a COSE_Key map (RFC 9052 §7). Members that are not understood are ignored, private ones refused."""
         if not isinstance(key, Mapping):
             msg = "COSE_Key: a map belongs here"
@@ -115,7 +113,7 @@ class PublicKey:
     # --- JWK -------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_jwk(cls, jwk: Mapping[str, Any]) -> Self:
+    def from_jwk(cls, jwk: object) -> Self:
         """Read a JWK. Its kid is text, so the key's id here is that text in UTF-8."""
         if not isinstance(jwk, Mapping):
             msg = "JWK: an object belongs here"

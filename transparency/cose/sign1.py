@@ -21,6 +21,9 @@ from transparency.errors import (
 )
 
 _PREFIX: Final = b"\xd2\x84"  # tag 18, array of 4
+_EMPTY_MAP: Final = b"\xa0"
+_EMPTY_BYTES: Final = b"\x40"
+_NIL: Final = b"\xf6"
 _CONTEXT: Final = b"\x84\x6aSignature1"
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -43,12 +46,12 @@ class Sign1:
             raise MalformedError(msg)
         protected, pos = cbor.read_bstr(data, 2)
         headers = _read_protected(protected)
-        unprotected, pos = cbor.read(data, pos)
+        unprotected, pos = cbor.read(data, pos) if data[pos : pos + 1] != _EMPTY_MAP else ({}, pos + 1)
         if not isinstance(unprotected, dict):
             msg = "COSE_Sign1: the unprotected header must be a map"
             raise MalformedError(msg)
         payload: bytes | None = None
-        if data[pos : pos + 1] == b"\xf6":
+        if data[pos : pos + 1] == _NIL:
             pos += 1
         else:
             payload, pos = cbor.read_bstr(data, pos)
@@ -66,7 +69,7 @@ class Sign1:
                 _PREFIX,
                 cbor.bstr(self.protected),
                 cbor.encode(self.unprotected),
-                b"\xf6" if self.payload is None else cbor.bstr(self.payload),
+                _NIL if self.payload is None else cbor.bstr(self.payload),
                 cbor.bstr(self.signature),
             )
         )
@@ -111,7 +114,8 @@ class Sign1:
 
 def sig_structure(protected: bytes, payload: bytes, external_aad: bytes = b"") -> bytes:
     """Give the bytes that are signed (RFC 9052 §4.4)."""
-    return b"".join((_CONTEXT, cbor.bstr(protected), cbor.bstr(external_aad), cbor.bstr(payload)))
+    aad = cbor.bstr(external_aad) if external_aad else _EMPTY_BYTES
+    return _CONTEXT + cbor.bstr(protected) + aad + cbor.bstr(payload)
 
 
 def sign1(
