@@ -129,9 +129,7 @@ def test_inclusion_proofs_are_those_of_the_scitt_receipts(scitt: dict[str, Any])
     """RC-9: and the tile alone gives the same paths."""
     tile = bytes.fromhex(scitt["c2sp"]["level0_partial_tile_p5"])
     read = TileHashes(lambda level, index: tile if (level, index) == (0, 0) else None)
-    names = [
-        name for name in scitt if name.startswith("receipt_leaf") and "inclusion_proof_bstr" in scitt[name]
-    ]
+    names = [name for name in scitt if name.startswith("receipt_leaf") and "inclusion_proof_bstr" in scitt[name]]
     assert len(names) >= 4
     for name in names:
         size, index, path = cbor2.loads(bytes.fromhex(scitt[name]["inclusion_proof_bstr"]))

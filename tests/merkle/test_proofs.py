@@ -281,6 +281,12 @@ def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: object) -> No
             call()
 
 
+def test_an_index_just_past_the_tree_is_refused_whatever_the_length_of_its_path() -> None:
+    for length in range(8):
+        with pytest.raises(ProofError, match="leaf index 5 is not below tree size 5"):
+            root_from_inclusion(TREE.leaf(0), 5, 5, [bytes(32)] * length)
+
+
 def test_between_equal_sizes_only_equal_roots_and_an_empty_path_are_consistent() -> None:
     root = TREE.root(7)
 
