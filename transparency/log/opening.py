@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transparency.cose.keys import PrivateKey
-from transparency.cose.sign1 import sig_structure
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
@@ -113,7 +112,7 @@ def check_head_signature(head: SignedHead, in_force: InForce) -> None:
     if key is None:
         raise LogUnusableError("the newest head is signed by a key that this log never registered")
     try:
-        key.verify(key.alg or key.default_alg, sig_structure(head.protected, head.root), head.signature)
+        head.verify(key)
     except TransparencyError as error:
         raise LogUnusableError(f"the newest head's signature does not verify: {error}") from error
 

@@ -144,8 +144,13 @@ class Sequencer:
         index = self._recent.index_of.get(entry)
         return self._store.find(entry) if index is None else index
 
-    def in_flight(self, entry: Entry) -> bool:
-        return entry in self._in_flight or entry in self._pending_intake
+    def taken_in(self, entry: Entry) -> bool:
+        """Whether *entry* is durable in the intake and not settled yet."""
+        return entry in self._pending_intake
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
 
     async def submit(self, candidate: Candidate) -> Sequenced:
         """Wait until *candidate* is in the tree under a released head."""

@@ -40,6 +40,15 @@ class SignedHead:
     protected: bytes
     signature: bytes
 
+    def verify(self, key: PublicKey) -> None:
+        """Check that the signed header says what the fields say, and that *key* signed it over this root."""
+        headers = decode(self.protected, max_depth=4)
+        claims = headers.get(labels.CWT_CLAIMS, {}) if isinstance(headers, dict) else {}
+        said = (claims.get(labels.CLAIM_TREE_SIZE), claims.get(labels.CLAIM_IAT), headers.get(labels.KID))
+        if said != (self.size, self.time, self.kid):
+            raise MalformedError("the tree head's fields are not those of its signed header")
+        key.verify(headers[labels.ALG], sig_structure(self.protected, self.root), self.signature)
+
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:

@@ -1,0 +1,402 @@
+"""The log, open and owned: registers statements, gives receipts, keeps its own documents. What a server serves.
+
+One object, one event loop. Reads are plain calls; what waits for the sequencer is awaited. The order of a registration
+is RFC 9943 §6.3's: form, duplicate, judgement (signature and policy), append, receipt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transparency.cose.keys import PublicKey
+from transparency.errors import JudgementStaleError, NotFoundError, OverloadedError, RefusedError
+from transparency.log import create
+from transparency.log.appender import Clock
+from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy, read_policy
+from transparency.log.opening import Opened, open_log
+from transparency.log.receipts import Receipts
+from transparency.log.sequencer import Candidate, Sequenced, Sequencer, document_judgement
+from transparency.log.store import IntakeRow, Kind, StoredEntry
+from transparency.policy import keyset
+from transparency.policy.document import Policy
+from transparency.policy.judge import Judge, Judgement
+from transparency.policy.keyset import ServiceKeys
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry, Statement, entry_id
+from transparency.statements.transparent import attach_receipts
+
+MAX_JUDGEMENTS = 32
+KEEP_FAILED_SECONDS = 7 * 24 * 3600
+
+
+def system_clock() -> int:
+    return int(time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """In the tree, under a released head."""
+
+    entry: Entry
+    index: int
+    receipt: bytes
+    new: bool
+
+    @property
+    def entry_id(self) -> str:
+        return entry_id(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Durable in the intake table; will be in the tree, or be recorded as failed (REG-23)."""
+
+    entry: Entry
+
+    @property
+    def entry_id(self) -> str:
+        return entry_id(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    reason: str
+
+
+Lookup = Found | Pending | Failed | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    generation: int
+    index: int
+    entry_id: str
+    toml: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    origin: str
+    iss: str
+    size: int
+    root: bytes
+    head_time: int
+    generation: int
+    epoch: int
+    waiting: int
+    accepted: int
+    sequenced: int
+    published: int
+    alive: bool
+
+
+class Log:
+    """Owner of the folder, the store, the sequencer and what is in force. Made by :meth:`open`, then :meth:`start`."""
+
+    def __init__(self, opened: Opened, clock: Clock) -> None:
+        self._opened = opened
+        self._clock = clock
+        self._store = opened.store
+        self._in_force = opened.in_force
+        self._judge = Judge(opened.in_force.policy.policy)
+        self._receipts = Receipts(opened.store)
+        self._sequencer: Sequencer | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self.on_failure: Callable[[BaseException], None] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        data: Path,
+        *,
+        origin: str | None = None,
+        iss: str | None = None,
+        watermark: Path | None = None,
+        clock: Clock = system_clock,
+    ) -> create.Created:
+        return create.create_log(data, clock=clock, origin=origin, iss=iss, watermark=watermark)
+
+    @classmethod
+    def open(cls, data: Path, *, watermark: Path | None = None, clock: Clock = system_clock) -> Log:
+        return cls(open_log(data, clock=clock, watermark=watermark), clock)
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to sequence; what was acknowledged with 202 and not sequenced is taken up again first."""
+        pending = self._store.intake_pending()
+        sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation)
+        sequencer.on_failure = self._failed
+        self._sequencer = sequencer
+        sequencer.start({row.entry for row in pending})
+        await sequencer.write(lambda: self._store.intake_forget(self._clock() - KEEP_FAILED_SECONDS))
+        for row in pending:
+            self._in_background(Statement.from_bytes(row.statement), row.judgement)
+
+    async def stop(self) -> None:
+        """Drain and close. What was accepted is committed first."""
+        if self._sequencer is not None:
+            if self._background:
+                await asyncio.wait(self._background, timeout=30)
+            await self._sequencer.stop()
+        self._opened.close()
+
+    def _failed(self, error: BaseException) -> None:
+        if self.on_failure is not None:
+            self.on_failure(error)
+
+    @property
+    def sequencer(self) -> Sequencer:
+        if self._sequencer is None:
+            raise OverloadedError("the log has not started yet", retry_after=1.0)
+        return self._sequencer
+
+    # -- what is in force ----------------------------------------------------------------------------------------
+
+    @property
+    def origin(self) -> str:
+        return self._opened.config.origin
+
+    @property
+    def iss(self) -> str:
+        return self._opened.config.iss
+
+    @property
+    def data(self) -> Path:
+        return self._opened.folder.path
+
+    @property
+    def policy(self) -> Policy:
+        return self._in_force.policy.policy
+
+    @property
+    def policy_entry_id(self) -> str:
+        return self._in_force.policy.entry_id
+
+    @property
+    def service_keys(self) -> ServiceKeys:
+        return self._in_force.keys.keys
+
+    @property
+    def service_keys_entry_id(self) -> str:
+        return self._in_force.keys.entry_id
+
+    def receipt_keys(self) -> tuple[PublicKey, ...]:
+        """Every key that ever signed receipts here, those in use first (KEY-8)."""
+        return self.service_keys.ever(keyset.RECEIPTS)
+
+    def policy_history(self) -> list[PolicyVersion]:
+        history = []
+        for row in self._store.documents(Kind.POLICY):
+            statement = Statement.from_bytes(row.statement)
+            generation = read_policy(statement).generation
+            history.append(PolicyVersion(generation, row.index, statement.entry_id, statement.payload))
+        return history
+
+    # -- registration --------------------------------------------------------------------------------------------
+
+    async def register(self, data: bytes, payload: bytes | None = None) -> Registered:
+        """Register one statement and wait for its receipt. A known one is answered without a new judgement (LEAF-7)."""
+        statement = Statement.from_bytes(data, payload)
+        index = self.sequencer.find(statement.entry)
+        if index is not None:
+            return self._known(statement.entry, index)
+        sequenced = await self._sequence(statement, None)
+        return self._registered(statement.entry, sequenced)
+
+    async def accept(self, data: bytes, payload: bytes | None = None) -> Registered | Accepted:
+        """As :meth:`register`, but return once the statement and its judgement are durable in the intake."""
+        statement = Statement.from_bytes(data, payload)
+        index = self.sequencer.find(statement.entry)
+        if index is not None:
+            return self._known(statement.entry, index)
+        if self.sequencer.taken_in(statement.entry):
+            return Accepted(statement.entry)
+        judgement = self._judge.judge(statement, self.sequencer.decision_time())
+        await self.sequencer.take_in(
+            IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
+        )
+        self._in_background(statement, judgement)
+        return Accepted(statement.entry)
+
+    async def update_policy(self, data: bytes) -> Registered:
+        """The admin route (REG-22): the next policy, signed by the policy key in force."""
+        statement = Statement.from_bytes(data)
+        index = self.sequencer.find(statement.entry)
+        if index is not None:
+            return self._known(statement.entry, index)
+        policy = self._in_force.admit_policy(statement)
+
+        def took_effect(index: int, _: SignedHead) -> None:
+            placed = PlacedPolicy(statement, statement.entry_id, index, policy)
+            self._in_force = InForce(placed, self._in_force.keys)
+            self._judge = Judge(policy)
+            self.sequencer.generation = policy.generation
+
+        candidate = Candidate(
+            statement,
+            document_judgement(policy.generation - 1),
+            Kind.POLICY,
+            check=lambda: _ignore(self._in_force.admit_policy(statement)),
+            took_effect=took_effect,
+        )
+        return self._registered(statement.entry, await self.sequencer.submit(candidate))
+
+    async def update_keys(self, data: bytes) -> Registered:
+        """The next key set, signed by the policy key. A new receipts key signs from this very head on."""
+        statement = Statement.from_bytes(data)
+        index = self.sequencer.find(statement.entry)
+        if index is not None:
+            return self._known(statement.entry, index)
+        keys = self._in_force.admit_keys(statement)
+        (receipts,) = keys.current(keyset.RECEIPTS)
+        signer = self._opened.folder.load_key(keyset.RECEIPTS, receipts)
+
+        def took_effect(index: int, _: SignedHead) -> None:
+            placed = PlacedKeys(statement, statement.entry_id, index, keys)
+            self._in_force = InForce(self._in_force.policy, placed)
+
+        generation = self.policy.generation
+
+        def check() -> None:
+            if self.policy.generation != generation:
+                raise JudgementStaleError("the policy changed meanwhile; send the key set again")
+            self._in_force.admit_keys(statement)
+
+        candidate = Candidate(
+            statement, document_judgement(generation), Kind.KEYS, check=check, took_effect=took_effect, signer=signer
+        )
+        return self._registered(statement.entry, await self.sequencer.submit(candidate))
+
+    async def _sequence(self, statement: Statement, judgement: Judgement | None) -> Sequenced:
+        """Judge and submit, and again as often as policy or time move on in between."""
+        for _ in range(MAX_JUDGEMENTS):
+            if judgement is None:
+                judgement = self._judge.judge(statement, self.sequencer.decision_time())
+            try:
+                return await self.sequencer.submit(Candidate(statement, judgement))
+            except JudgementStaleError:
+                judgement = None
+        raise OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
+
+    def _in_background(self, statement: Statement, judgement: Judgement) -> None:
+        task = asyncio.create_task(self._finish_intake(statement, judgement))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _finish_intake(self, statement: Statement, judgement: Judgement) -> None:
+        """Bring an acknowledged statement into the tree; a refusal is recorded, an overload waited out."""
+        sequencer = self.sequencer
+        while sequencer.failed is None:
+            try:
+                if sequencer.find(statement.entry) is None:
+                    await self._sequence(statement, judgement)
+            except RefusedError as error:
+                await sequencer.settle_intake(statement.entry, str(error), self._clock())
+                return
+            except OverloadedError as error:
+                if sequencer.stopping:
+                    return  # it stays in the intake table, and the next start takes it up
+                await asyncio.sleep(error.retry_after)
+                continue
+            if sequencer.taken_in(statement.entry):
+                await sequencer.settle_intake(statement.entry, None, self._clock())
+            return
+
+    def _registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
+        return Registered(entry, sequenced.index, self._receipts.inclusion(sequenced.index, sequenced.head), new=True)
+
+    def _known(self, entry: Entry, index: int) -> Registered:
+        return Registered(entry, index, self.receipt(index), new=False)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def lookup(self, entry: Entry) -> Lookup:
+        index = self.sequencer.find(entry)
+        if index is not None:
+            return Found(index)
+        if self.sequencer.taken_in(entry):
+            return Pending()
+        row = self._store.intake_get(entry)
+        if row is not None:
+            return Pending() if row.failed is None else Failed(row.failed)
+        return None
+
+    def receipt_head(self, index: int) -> SignedHead:
+        return self._receipts.head_for(index, self.service_keys)
+
+    def receipt(self, index: int, size: int | None = None) -> bytes:
+        head = self.receipt_head(index) if size is None else self._receipts.head_of_size(size)
+        return self._receipts.inclusion(index, head)
+
+    def consistency(self, old: int, new: int | None = None) -> bytes:
+        head = self.newest_head() if new is None else self._receipts.head_of_size(new)
+        return self._receipts.consistency(old, head)
+
+    def stored(self, index: int) -> StoredEntry:
+        row = self._store.entry(index)
+        if row is None:
+            raise NotFoundError(f"this log has no entry {index}")
+        return row
+
+    def statement(self, index: int) -> bytes:
+        return self.stored(index).statement
+
+    def transparent_statement(self, index: int) -> bytes:
+        """The statement as registered, with its receipt and nothing else at 394 (LEAF-4, TSt-4)."""
+        return attach_receipts(self.statement(index), [self.receipt(index)], keep_unprotected=False)
+
+    def siblings(self, index: int) -> list[int]:
+        """Other entries that sign the same bytes (LEAF-7). Derived: those of the last seconds may be missing."""
+        return [other for other in self._store.siblings(self.stored(index).tbs_digest) if other != index]
+
+    def newest_head(self) -> SignedHead:
+        head = self._store.newest_head()
+        if head is None:
+            raise NotFoundError("this log has no head")
+        return head
+
+    def check_newest_head(self) -> None:
+        """What readiness means: the newest head is signed by a key of ours over the root it says."""
+        head = self.newest_head()
+        key = self.service_keys.by_kid(keyset.RECEIPTS, head.kid)
+        if key is None:
+            raise NotFoundError("the newest head's key is not in the key set")
+        head.verify(key)
+
+    def status(self) -> LogStatus:
+        head = self.newest_head()
+        sequencer = self.sequencer
+        counters = sequencer.counters
+        return LogStatus(
+            origin=self.origin,
+            iss=self.iss,
+            size=head.size,
+            root=head.root,
+            head_time=head.time,
+            generation=self.policy.generation,
+            epoch=self._opened.appender.tip.epoch,
+            waiting=sequencer.waiting,
+            accepted=counters.accepted,
+            sequenced=counters.sequenced,
+            published=counters.published,
+            alive=sequencer.alive,
+        )
+
+
+def _ignore(_: object) -> None:
+    """A check is called for what it raises."""
