@@ -1,0 +1,1 @@
+"""The ``transparency`` command line: one file a command."""

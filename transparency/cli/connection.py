@@ -1,0 +1,51 @@
+"""The log a command talks to, from its flags."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Sequence
+
+from yarl import URL
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.output import warn
+from transparency.client.sync import SyncLogClient
+from transparency.cose.keys import PublicKey
+from transparency.errors import MalformedError
+
+
+def connect(  # noqa: PLR0913
+    log: str,
+    *,
+    token: str | None = None,
+    cacert: str | None = None,
+    pinned_keys: Sequence[PublicKey] | None = None,
+    timeout: float = 30.0,
+    retries: int = 5,
+) -> SyncLogClient:
+    tls = None
+    if cacert is not None:
+        try:
+            tls = ssl.create_default_context()
+            tls.load_verify_locations(cacert)
+        except (OSError, ssl.SSLError) as error:
+            raise CommandError(Exit.NO_INPUT, f"{cacert}: not a readable file of CA certificates") from error
+    try:
+        client = SyncLogClient(log, token=token, pinned_keys=pinned_keys, timeout=timeout, retries=retries, tls=tls)
+    except MalformedError as error:
+        raise CommandError(Exit.USAGE, str(error)) from error
+    if token is not None and not _is_protected(log):
+        warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
+    return client
+
+
+def _is_protected(log: str) -> bool:
+    url = URL(log)
+    if url.scheme == "https" or url.host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(url.host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,90 @@
+"""Key files as commands read them: private ones for signing, public ones for trusting."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
+from transparency.cli.output import warn
+from transparency.cose.keys import PrivateKey, PublicKey, read_public_keys
+from transparency.errors import MalformedError, TransparencyError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def passphrase_option() -> Callable[[_F], _F]:
+    # A file, not a flag: flags are seen by every user of the machine.
+    return click.option(
+        "--passphrase-file", type=click.Path(), metavar="FILE", help="The key's passphrase is this file's first line."
+    )
+
+
+def read_passphrase(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    line = read_input(path, most=4096).split(b"\n", 1)[0].rstrip(b"\r")
+    if not line:
+        raise CommandError(Exit.BAD_INPUT, f"{path}: its first line is empty, so there is no passphrase")
+    return line
+
+
+def load_private(path: str, passphrase_file: str | None = None) -> PrivateKey:
+    data = read_input(path, most=MAX_KEY_FILE)
+    _warn_if_readable(path)
+    password = read_passphrase(passphrase_file)
+    if password is None and b"ENCRYPTED" in data and sys.stdin.isatty():
+        password = click.prompt("Passphrase", hide_input=True, err=True).encode()
+    try:
+        return PrivateKey.from_pem(data, password)
+    except TransparencyError as error:
+        hint = "Make one with `transparency keygen --out issuer.pem`."
+        if "password" in str(error):
+            hint = "Give its passphrase with --passphrase-file."
+        elif b"BEGIN PUBLIC KEY" in data:
+            hint = "This is a public key; signing needs the private one."
+        raise CommandError(Exit.BAD_INPUT, f"{path}: {error}", hint) from error
+
+
+def load_public(paths: Iterable[str]) -> tuple[PublicKey, ...]:
+    """Every public key in *paths*, in whatever form each file has."""
+    keys: list[PublicKey] = []
+    for path in paths:
+        try:
+            keys.extend(read_public_keys(read_input(path, most=MAX_KEY_FILE)))
+        except TransparencyError as error:
+            hint = "Give the public part (`issuer.pub.pem`), not the private key." if "private" in str(error) else ""
+            raise CommandError(Exit.BAD_INPUT, f"{path}: {error}", hint) from error
+    return tuple(keys)
+
+
+def public_of(data: bytes) -> PublicKey | None:
+    """The public part of an unencrypted PEM private key; None for anything else. Nothing private leaves here."""
+    try:
+        return PrivateKey.from_pem(data).public
+    except MalformedError:
+        return None
+
+
+def public_name(path: str) -> str:
+    """Where the public part of the private key *path* is written: ``issuer.pem`` gives ``issuer.pub.pem``."""
+    return f"{path.removesuffix('.pem')}.pub.pem"
+
+
+def thumbprints(keys: Sequence[PublicKey]) -> list[str]:
+    return [key.thumbprint.hex() for key in keys]
+
+
+def _warn_if_readable(path: str) -> None:
+    if path == STDIO:
+        return
+    mode = Path(path).stat().st_mode
+    if stat.S_ISREG(mode) and mode & 0o077:
+        warn(f"others can read the private key {path}; chmod 600 it")

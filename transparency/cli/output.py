@@ -1,0 +1,97 @@
+"""What commands print: standard output is the result, standard error is for the person watching.
+
+Colours only on a terminal and not under NO_COLOR (rich sees to both). Text that others wrote (claims, records, a log's
+words) passes ``safe`` first, so that it can neither move the cursor nor pretend to be our own output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from transparency.verifier.display import safe_text
+
+GOOD, BAD, UNSURE, DIM = "green", "bold red", "yellow", "dim"
+
+
+def out() -> Console:
+    """A console on standard output as it is now (a test runner exchanges it)."""
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False)
+
+
+def err() -> Console:
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
+def safe(value: object) -> str:
+    """*value* as text that is safe to show, with rich's own markup escaped."""
+    return escape(safe_text(value if isinstance(value, str) else str(value)))
+
+
+def note(text: str) -> None:
+    """A line for the person watching, on standard error."""
+    err().print(f"[{DIM}]{safe(text)}[/]")
+
+
+def warn(text: str) -> None:
+    err().print(f"[{UNSURE}]warning:[/] {safe(text)}")
+
+
+def done(text: str) -> None:
+    err().print(f"[{GOOD}]✓[/] {safe(text)}")
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+
+
+def timestamp(seconds: int | None) -> str:
+    """A NumericDate for people: UTC, ISO 8601. A number no calendar has is shown as it is."""
+    if seconds is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)
+
+
+def print_tree(value: Mapping[str, Any], console: Console, indent: int = 0) -> None:
+    """A nested mapping as aligned lines: what ``inspect`` prints, and its JSON form as the same data."""
+    pad = "  " * indent
+    width = max((len(name) for name, item in value.items() if not _nested(item)), default=0)
+    for name, item in value.items():
+        if isinstance(item, Mapping):
+            console.print(f"{pad}[bold]{safe(name)}[/]")
+            print_tree(item, console, indent + 1)
+        elif _nested(item):
+            for number, part in enumerate(item, 1):
+                title = f"{name} {number}" if len(item) > 1 else name
+                console.print(f"{pad}[bold]{safe(title)}[/]")
+                print_tree(part, console, indent + 1)
+        else:
+            console.print(f"{pad}[{DIM}]{safe(name):<{width}}[/]  {_leaf(item)}")
+
+
+def _nested(item: object) -> bool:
+    if isinstance(item, Mapping):
+        return True
+    return (
+        isinstance(item, Sequence)
+        and not isinstance(item, str)
+        and all(isinstance(x, Mapping) for x in item)
+        and len(item) > 0
+    )
+
+
+def _leaf(item: object) -> str:
+    if item is None:
+        return f"[{DIM}]-[/]"
+    if isinstance(item, list | tuple):
+        return safe(", ".join(str(part) for part in item)) if item else f"[{DIM}]none[/]"
+    return safe(item)

@@ -1,0 +1,256 @@
+"""The log as a client sees it (SCRAPI-11): keys, registration in its 201 and 202 flows, receipts, statements.
+
+With pinned keys a receipt is checked before it is handed out: what a log says about itself proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
+from transparency.client.retry import Backoff, parse_http_date
+from transparency.client.transport import Answer, Request, Transport
+from transparency.cose.keys import PublicKey, decode_key_set
+from transparency.errors import MalformedError, OverloadedError, UnreachableError
+from transparency.statements.statement import Statement, parse_entry_id
+
+COSE = "application/cose"
+CBOR = "application/cbor"
+_RECEIPT_TYPES = frozenset({COSE, "application/scitt-receipt+cose"})
+MAX_RECEIPT = 256 * 1024
+MAX_KEYS = 4 * 1024 * 1024
+MAX_STATEMENT = 64 * 1024 * 1024
+MAX_POLICY = 16 * 1024 * 1024
+_MAX_LOCATION = 2048
+_CREATED = 201
+_ACCEPTED = 202
+_NO_CONTENT = 204
+# RFC 6750 §2.1 b64token. A line break in a token would be a second header.
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a log said to a statement: where its receipt is, and the receipt unless it is still pending."""
+
+    entry_id: str
+    location: str
+    receipt: bytes | None
+
+
+class LogClient:
+    """One log. Use as ``async with LogClient(url) as log``."""
+
+    def __init__(  # noqa: PLR0913 - one keyword per thing a caller can set
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        pinned_keys: Sequence[PublicKey] | None = None,
+        session: aiohttp.ClientSession | None = None,
+        timeout: float = 30.0,
+        retries: int = 5,
+        patience: float = 60.0,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        random: Callable[[], float] = secrets.SystemRandom().random,
+    ) -> None:
+        self.url = _base(url)
+        if token is not None and not _TOKEN.fullmatch(token):
+            msg = "the access token has characters no token has; copy it again, without quotes or line breaks"
+            raise MalformedError(msg)
+        self._token = token
+        self._pinned = None if pinned_keys is None else tuple(pinned_keys)
+        backoff = Backoff(retries=retries, patience=patience)
+        self._transport = Transport(
+            session=session, timeout=timeout, backoff=backoff, tls=tls, clock=clock, sleep=sleep, random=random
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def keys(self) -> tuple[PublicKey, ...]:
+        """The log's keys as it serves them (KEY-1). To rely on them, compare them with what its operator published."""
+        answer = await self._get(self._well_known("scitt-keys"), CBOR, MAX_KEYS)
+        try:
+            return decode_key_set(answer.body)
+        except MalformedError as error:
+            raise _not_a_log(self.url, f"its key set is malformed ({error})") from error
+
+    async def key(self, kid: bytes) -> PublicKey:
+        """One key, also a retired one (KEY-3, KEY-8)."""
+        from transparency.statements.statement import entry_id as base64url  # noqa: PLC0415 - the same encoding
+
+        answer = await self._get(self._well_known(f"scitt-keys/{base64url(kid)}"), CBOR, MAX_KEYS)
+        try:
+            return PublicKey.from_cose_key_bytes(answer.body)
+        except MalformedError as error:
+            raise _not_a_log(self.url, f"its key is malformed ({error})") from error
+
+    async def submit(self, statement: bytes, payload: bytes | None = None, *, wait: bool = True) -> Submission:
+        """Register *statement*; *payload* goes with a detached one (multipart, AMB-9).
+
+        With *wait* a 202 is followed until there is a receipt; without it the log is asked to answer early, and the
+        submission may come back without a receipt: ask for it later with :meth:`receipt`.
+        """
+        headers = {"Accept": COSE, "Content-Type": COSE}
+        body = statement
+        if payload is not None:
+            boundary, body = _multipart(statement, payload)
+            headers["Content-Type"] = f'multipart/form-data; boundary="{boundary}"'
+        if not wait:
+            headers["Prefer"] = "respond-async"
+        url = self.url / "entries"
+        answer = await self._transport.send(Request("POST", url, self._authorised(headers), body, MAX_RECEIPT))
+        location = self._location(url, answer)
+        if answer.status == _ACCEPTED:
+            answer = await self._poll(location, answer, wait=wait)
+        elif answer.status != _CREATED and answer.status != 200:  # noqa: PLR2004 - an older service answers 200
+            raise _not_a_log(self.url, f"it answered {answer.status} to a registration")
+        receipt = None
+        if answer.status not in (_ACCEPTED, _NO_CONTENT):
+            receipt = _receipt(self.url, answer)
+            if self._pinned is not None:
+                check_receipt(receipt, Statement.from_bytes(statement, payload).entry, self._pinned)
+        return Submission(URL(str(location)).name, str(location), receipt)
+
+    async def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True) -> bytes:
+        """The receipt of an entry, at the head of *size* if given; while registration is pending it waits."""
+        url = self._entry(entry_id)
+        if size is not None:
+            url = url.with_query({"size": str(size)})
+        answer = await self._get(url, COSE, MAX_RECEIPT)
+        if answer.status == _NO_CONTENT:
+            answer = await self._poll(url, answer, wait=wait)
+            if answer.status == _NO_CONTENT:
+                raise OverloadedError("the registration is still pending", answer.retry_after or 1.0)
+        receipt = _receipt(self.url, answer)
+        if self._pinned is not None:
+            check_receipt(receipt, parse_entry_id(entry_id), self._pinned)
+        return receipt
+
+    async def statement(self, entry_id: str) -> bytes:
+        """The registered statement with its receipt (a transparent statement); needs a token that may read."""
+        answer = await self._get(self._entry(entry_id) / "statement", COSE, MAX_STATEMENT)
+        if self._pinned is not None:
+            check_transparent_statement(answer.body, parse_entry_id(entry_id), self._pinned)
+        return answer.body
+
+    async def consistency(self, old: int, new: int | None = None) -> bytes:
+        """A receipt that the tree of size *old* is a prefix of that of *new* (the newest head by default)."""
+        query = {"from": str(old)} if new is None else {"from": str(old), "to": str(new)}
+        answer = await self._get((self.url / "consistency").with_query(query), COSE, MAX_RECEIPT)
+        return _receipt(self.url, answer)
+
+    async def policy(self) -> bytes:
+        """The registration policy in force, as the TOML document that stands on the log."""
+        return (await self._get(self.url / "policy", "application/toml", MAX_POLICY)).body
+
+    async def clock_skew(self) -> float | None:
+        """Seconds by which the log's ``Date`` is ahead of our clock (half a second is noise); None without a Date."""
+        before = self._transport.clock()
+        answer = await self._get(self.url / "healthz", "*/*", MAX_RECEIPT)
+        date = parse_http_date(answer.headers.get("Date"))
+        return None if date is None else date - (before + self._transport.clock()) / 2
+
+    async def _poll(self, location: URL, answer: Answer, *, wait: bool) -> Answer:
+        """Follow a 202: ask at *location*, not before ``Retry-After``, until it is no longer pending."""
+        if not wait:
+            return answer
+        transport = self._transport
+        waited, attempt = 0.0, 0
+        while answer.status in (_ACCEPTED, _NO_CONTENT):
+            pause = transport.backoff.delay(attempt, transport.random(), answer.retry_after)
+            waited += pause
+            if waited > transport.backoff.patience:
+                raise OverloadedError(
+                    f"accepted, but still pending after {transport.backoff.patience:.0f} s at {location}", pause
+                )
+            await transport.sleep(pause)
+            answer = await self._get(location, COSE, MAX_RECEIPT)
+            attempt += 1
+        return answer
+
+    async def _get(self, url: URL, accept: str, most: int) -> Answer:
+        return await self._transport.send(Request("GET", url, self._authorised({"Accept": accept}), None, most))
+
+    def _authorised(self, headers: dict[str, str]) -> dict[str, str]:
+        return headers if self._token is None else {**headers, "Authorization": f"Bearer {self._token}"}
+
+    def _well_known(self, rest: str) -> URL:
+        # RFC 8615: at the root of the origin, whatever prefix the log has (API-14).
+        return self.url.origin() / ".well-known" / rest
+
+    def _entry(self, entry_id: str) -> URL:
+        if not 1 <= len(entry_id) <= _MAX_LOCATION or entry_id in (".", ".."):
+            msg = "that is not an entry id"
+            raise MalformedError(msg)
+        return URL(f"{self.url / 'entries'}/{quote(entry_id, safe='')}", encoded=True)
+
+    def _location(self, asked: URL, answer: Answer) -> URL:
+        """Where the receipt is (API-1, API-2: a MUST). Only at the same origin: our token goes there."""
+        text = answer.headers.get("Location")
+        if text is None:
+            raise _not_a_log(self.url, "its answer has no Location")
+        try:
+            location = asked.join(URL(text))
+            same = location.origin() == asked.origin()
+        except ValueError as error:
+            raise _not_a_log(self.url, "its Location is not a URL") from error
+        if not same or len(text) > _MAX_LOCATION:
+            raise _not_a_log(self.url, "its Location is on another server, which is not followed")
+        return location.with_user(None).with_fragment(None)
+
+
+def _base(text: str) -> URL:
+    try:
+        url = URL(text)
+        if url.scheme not in ("http", "https") or not url.host or url.query_string or url.fragment or url.user:
+            raise ValueError  # noqa: TRY301 - one message for all
+    except ValueError as error:
+        msg = "the log's URL is not of the form https://host[:port][/prefix]"
+        raise MalformedError(msg) from error
+    return url.with_path(url.path.rstrip("/") or "/")
+
+
+def _multipart(statement: bytes, payload: bytes) -> tuple[str, bytes]:
+    boundary = secrets.token_hex(24)  # 192 random bits: not in either part
+    parts: list[bytes] = []
+    for name, kind, data in (("statement", COSE, statement), ("payload", "application/octet-stream", payload)):
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
+            f"Content-Type: {kind}\r\n\r\n"
+        )
+        parts += [head.encode("ascii"), data, b"\r\n"]
+    return boundary, b"".join([*parts, f"--{boundary}--\r\n".encode("ascii")])
+
+
+def _receipt(url: URL, answer: Answer) -> bytes:
+    if answer.content_type not in _RECEIPT_TYPES or not looks_like_receipt(answer.body):
+        raise _not_a_log(url, "its answer is not a receipt")
+    return answer.body
+
+
+def _not_a_log(url: URL, reason: str) -> UnreachableError:
+    return UnreachableError(f"{url} does not answer as a transparency log does: {reason}")

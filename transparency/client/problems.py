@@ -1,0 +1,40 @@
+"""Concise problem details (RFC 9290) as a client reads them: strictly, bounded, and never trusted to be printable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from transparency.cose.cbor import decode
+from transparency.errors import MalformedError, ServiceRefusedError
+
+CONTENT_TYPE = "application/concise-problem-details+cbor"
+TITLE = -1
+DETAIL = -2
+MAX_PROBLEM_BYTES = 64 * 1024
+_MAX_WORDS = 500
+
+
+def refusal(status: int, content_type: str, body: bytes, retry_after: float | None = None) -> ServiceRefusedError:
+    """The error a 4xx or 5xx answer stands for. The problem object says what is wrong, the code only its class."""
+    title, detail = _words(content_type, body)
+    return ServiceRefusedError(status, title or f"HTTP status {status}", detail, retry_after)
+
+
+def _words(content_type: str, body: bytes) -> tuple[str, str]:
+    if content_type.split(";", 1)[0].strip().lower() != CONTENT_TYPE or len(body) > MAX_PROBLEM_BYTES:
+        return "", "(no problem details; is this a transparency service?)"
+    try:
+        problem = decode(body, max_depth=8)
+    except MalformedError:
+        return "", "(its problem details are malformed)"
+    if not isinstance(problem, Mapping):
+        return "", "(its problem details are malformed)"
+    return _printable(problem.get(TITLE)), _printable(problem.get(DETAIL))
+
+
+def _printable(value: object) -> str:
+    """A service's words reach a terminal: no control characters, no escape sequences, no end."""
+    if not isinstance(value, str):
+        return ""
+    text = "".join(c if c.isprintable() else " " for c in value[: _MAX_WORDS + 1])
+    return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "…"

@@ -1,0 +1,64 @@
+"""``SyncLogClient``: ``LogClient`` for code without an event loop. Same methods, same errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from transparency.client.client import LogClient, Submission
+from transparency.cose.keys import PublicKey
+
+_T = TypeVar("_T")
+
+
+class SyncLogClient:
+    """One log. Use as ``with SyncLogClient(url) as log``; inside a running event loop use ``LogClient`` itself."""
+
+    def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401 - LogClient's own keywords
+        self._client = LogClient(url, **options)
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._runner.close()
+
+    def keys(self) -> tuple[PublicKey, ...]:
+        return self._run(self._client.keys())
+
+    def key(self, kid: bytes) -> PublicKey:
+        return self._run(self._client.key(kid))
+
+    def submit(self, statement: bytes, payload: bytes | None = None, *, wait: bool = True) -> Submission:
+        return self._run(self._client.submit(statement, payload, wait=wait))
+
+    def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True) -> bytes:
+        return self._run(self._client.receipt(entry_id, size=size, wait=wait))
+
+    def statement(self, entry_id: str) -> bytes:
+        return self._run(self._client.statement(entry_id))
+
+    def consistency(self, old: int, new: int | None = None) -> bytes:
+        return self._run(self._client.consistency(old, new))
+
+    def policy(self) -> bytes:
+        return self._run(self._client.policy())
+
+    def clock_skew(self) -> float | None:
+        return self._run(self._client.clock_skew())
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            return self._runner.run(work)
+        except RuntimeError:
+            work.close()  # inside a running loop: say so once, without a "never awaited" beside it
+            raise

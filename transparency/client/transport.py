@@ -1,0 +1,150 @@
+"""One HTTP exchange with a log, repeated while that may help. Everything sent through here is idempotent.
+
+Registration is (the same statement gives the same Location and receipt, SCRAPI-11 §2.3.1), and the rest are GETs, so
+a request whose answer was lost may be sent again. Answers are bounded in size and time; redirects are not followed,
+because a token would follow them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import secrets
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+from transparency.client.problems import refusal
+from transparency.client.retry import Backoff, is_temporary, parse_retry_after
+from transparency.errors import ServiceRefusedError, UnreachableError
+
+_CHUNK = 64 * 1024
+_CLIENT_ERRORS = 400
+_OK = range(200, 300)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    most: int = 1024 * 1024
+    """No answer to this request is larger; more is refused while it is being read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    retry_after: float | None
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
+
+
+class Transport:
+    """Owns the session (unless one was given), the pauses and the number of attempts."""
+
+    def __init__(  # noqa: PLR0913 - what a test replaces, each by name
+        self,
+        *,
+        session: aiohttp.ClientSession | None = None,
+        timeout: float = 30.0,
+        backoff: Backoff | None = None,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        random: Callable[[], float] = secrets.SystemRandom().random,
+    ) -> None:
+        self._given = session
+        self._session = session
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._tls = tls
+        self.backoff = backoff or Backoff()
+        self.clock = clock
+        self.sleep = sleep
+        self.random = random
+
+    async def close(self) -> None:
+        if self._session is not None and self._given is None:
+            await self._session.close()
+            self._session = None
+
+    async def send(self, request: Request) -> Answer:
+        """The answer if it is 2xx; else ServiceRefusedError with the log's words, or UnreachableError."""
+        attempt = 0
+        while True:
+            minimum: float | None = None
+            try:
+                answer = await self._once(request)
+            except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
+                failure: UnreachableError | ServiceRefusedError = _unreachable(request.url, error)
+                again = not isinstance(error, aiohttp.ClientSSLError | aiohttp.InvalidURL | ssl.SSLError)
+            else:
+                if answer.status in _OK:
+                    return answer
+                failure = _refused(request.url, answer)
+                minimum, again = answer.retry_after, is_temporary(answer.status)
+            if not again or attempt >= self.backoff.retries or (minimum or 0) > self.backoff.patience:
+                raise failure
+            await self.sleep(self.backoff.delay(attempt, self.random(), minimum))
+            attempt += 1
+
+    async def _once(self, request: Request) -> Answer:
+        if self._session is None:
+            # Neither cookies nor netrc: nothing is sent to a log that the caller did not give us.
+            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+        async with self._session.request(
+            request.method,
+            request.url,
+            headers={"Accept-Encoding": "identity", **request.headers},
+            data=None if request.body is None else io.BytesIO(request.body),
+            allow_redirects=False,
+            timeout=self._timeout,
+            ssl=self._tls if self._tls is not None else True,
+        ) as response:
+            body = await _read(response, request.most)
+            minimum = parse_retry_after(response.headers.get("Retry-After"), self.clock())
+            return Answer(response.status, response.headers, body, minimum)
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_chunked(_CHUNK):
+        size += len(chunk)
+        if size > most:
+            msg = f"{response.url.origin()} answered with more than {most} bytes, which no such answer has"
+            raise UnreachableError(msg)
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _refused(url: URL, answer: Answer) -> UnreachableError | ServiceRefusedError:
+    if answer.status < _CLIENT_ERRORS:
+        # SCRAPI-11 uses neither 1xx nor 3xx (API-16); following one would send the token elsewhere.
+        return UnreachableError(f"{url.origin()} answered {answer.status}, which is not followed; check the log's URL")
+    return refusal(answer.status, answer.content_type, answer.body, answer.retry_after)
+
+
+def _unreachable(url: URL, error: Exception) -> UnreachableError:
+    if isinstance(error, TimeoutError):
+        reason = "no answer in time"
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = "its TLS certificate is not trusted here"
+    elif isinstance(error, aiohttp.ClientConnectorDNSError):
+        reason = "there is no such host"
+    elif isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+        reason = "connection refused"
+    else:
+        reason = type(error).__name__
+    failure = UnreachableError(f"{url.origin()} cannot be reached: {reason}")
+    failure.__cause__ = error
+    return failure
