@@ -1,0 +1,78 @@
+"""The access log: one JSON object a line for every answer, without payloads, tokens or query strings (design §12)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.abc import AbstractAccessLogger
+from aiohttp.web_request import BaseRequest
+
+logger = logging.getLogger("transparency.server.access")
+logger.propagate = False
+UNMATCHED = "unmatched"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
+
+CLIENT = web.RequestKey("client", str)
+ENTRY = web.RequestKey("entry", str)
+
+
+class JsonAccessLogger(AbstractAccessLogger):
+    """What aiohttp calls after each answer, also after those its parser gave."""
+
+    def log(self, request: BaseRequest, response: web.StreamResponse, time_taken: float) -> None:
+        now = datetime.fromtimestamp(time.time(), UTC)
+        line: dict[str, object] = {
+            "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "method": method_of(request),
+            "route": route_of(request),
+            "status": response.status,
+            "ms": round(time_taken * 1000, 3),
+            "bytes": response.body_length if response.prepared else 0,
+            "client": request.get(CLIENT) or "unknown",
+        }
+        entry = request.get(ENTRY)
+        if entry is not None:
+            line["entry"] = entry
+        self.logger.info(json.dumps(line, separators=(",", ":")))
+
+    @property
+    def enabled(self) -> bool:
+        return self.logger.isEnabledFor(logging.INFO)
+
+
+def route_of(request: BaseRequest) -> str:
+    """The template of the route, never the path: what a client invents must not fill logs or label sets."""
+    match = request.match_info if isinstance(request, web.Request) and request._match_info else None  # noqa: SLF001 - None for what the parser refused
+    resource = match.route.resource if match is not None else None
+    return resource.canonical if resource is not None else UNMATCHED
+
+
+def method_of(request: BaseRequest) -> str:
+    return request.method if request.method in _METHODS else "other"
+
+
+def open_access_log(target: str | None) -> logging.Handler | None:
+    """Send the lines to a file, or to standard error for ``-``. :func:`close_access_log` undoes it."""
+    if target is None:
+        return None
+    handler: logging.Handler = (
+        logging.StreamHandler(sys.stderr) if target == "-" else logging.FileHandler(Path(target), encoding="utf-8")
+    )
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    return handler
+
+
+def close_access_log(handler: logging.Handler | None) -> None:
+    if handler is not None:
+        logger.removeHandler(handler)
+        handler.close()
+    if not logger.handlers:
+        logger.setLevel(logging.WARNING)

@@ -1,0 +1,69 @@
+"""The application: one log, served. It holds no state of its own that matters; the log does (design §1)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from aiohttp import web
+
+from transparency.log.log import Log
+from transparency.server.bodies import Bodies, expect_later
+from transparency.server.limits import RateLimiter
+from transparency.server.metrics import Metrics
+from transparency.server.openapi import openapi
+from transparency.server.operations import log_gauges
+from transparency.server.service import SERVICE, Service, gate
+from transparency.server.settings import ServerSettings
+from transparency.server.surface import ENDPOINTS
+from transparency.server.tokens import Scope, TokenStore
+
+
+def create_app(
+    log: Log, settings: ServerSettings, tokens: TokenStore, clock: Callable[[], float] = time.monotonic
+) -> web.Application:
+    """Routes and state for an opened log. *clock* measures the rate limit; it need not know the date.
+
+    Raises :class:`LogUnusableError` if two keys of the log would share a path (KEY-6).
+    """
+    service = Service(
+        log=log,
+        settings=settings,
+        tokens=tokens,
+        clock=clock,
+        bodies=Bodies(timeout=settings.body_timeout, budget=settings.max_body_bytes),
+        metrics=Metrics(lambda: log_gauges(log)),
+        limiter=_limiter(settings, clock),
+        endpoints={endpoint.handler: endpoint for endpoint in ENDPOINTS},
+        openapi=openapi(ENDPOINTS, version=_version(), open_scopes=_open_scopes(settings)),
+    )
+    _ = service.directory  # KEY-6 is checked when it is made
+    # The application's own limit is out of the way: Bodies applies the one that the policy in force gives.
+    app = web.Application(middlewares=[gate], client_max_size=0)
+    app[SERVICE] = service
+    for endpoint in ENDPOINTS:
+        resource = app.router.add_resource(endpoint.path)
+        resource.add_route(endpoint.method, endpoint.handler, expect_handler=expect_later)
+        if endpoint.method == "GET":
+            resource.add_route("HEAD", endpoint.handler, expect_handler=expect_later)
+    return app
+
+
+def _limiter(settings: ServerSettings, clock: Callable[[], float]) -> RateLimiter | None:
+    if settings.rate_limit is None:
+        return None
+    return RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock)
+
+
+def _open_scopes(settings: ServerSettings) -> frozenset[Scope]:
+    if settings.open:
+        return frozenset({Scope.SUBMIT, Scope.READ})
+    return frozenset({Scope.READ}) if settings.public else frozenset()
+
+
+def _version() -> str:
+    try:
+        return version("agent-transparency")
+    except PackageNotFoundError:
+        return "0"

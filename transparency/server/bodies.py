@@ -1,0 +1,124 @@
+"""The body of a request: read within a size, a time and a share of memory, whoever sends it (design §12).
+
+A limit is applied while reading and not after it. What all requests hold together is bounded too, because a thousand
+connections that may each send four megabytes are four gigabytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
+
+from transparency.errors import OverloadedError
+from transparency.server.problems import ProblemError, unavailable
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_HTTP_1_1 = (1, 1)
+_POLL_SECONDS = 0.01
+
+
+class Bodies:
+    """All bodies being read or held by handlers. Owner: the event loop's thread."""
+
+    def __init__(self, *, timeout: float, budget: int) -> None:
+        self._timeout = timeout
+        self._budget = budget
+        self._reading: set[asyncio.Timeout] = set()
+        self._stopping = False
+        self.held = 0
+
+    async def stop(self, grace: float) -> None:
+        """The server goes down: bodies still arriving get *grace* seconds, the late ones an answer of 503."""
+        self._stopping = True
+        deadline = asyncio.get_running_loop().time() + grace
+        for timeout in self._reading:
+            when = timeout.when()
+            if when is not None and when > deadline:
+                timeout.reschedule(deadline)
+        while self._reading:  # noqa: ASYNC110 - once in a server's life; an event would be kept up for every request
+            await asyncio.sleep(_POLL_SECONDS)
+
+    @asynccontextmanager
+    async def body_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
+        """The whole body, which counts as held until the block is left."""
+        _check_head(request, limit)
+        await _continue(request)
+        body = bytearray()
+        try:
+            await self._read(request, limit, body)
+            yield bytes(body)
+        finally:
+            self.held -= len(body)
+
+    async def _read(self, request: web.Request, limit: int, body: bytearray) -> None:
+        content = request.content
+        try:
+            if content.is_eof():
+                # The whole request came in one piece, as small ones do: no timer is needed.
+                self._hold(content.read_nowait(), body, limit)
+                return
+            async with asyncio.timeout(self._timeout) as timeout:
+                self._reading.add(timeout)
+                try:
+                    while chunk := await content.readany():
+                        self._hold(chunk, body, limit)
+                finally:
+                    self._reading.discard(timeout)
+        except TimeoutError:
+            if self._stopping:
+                raise unavailable("The Transparency Service is stopping; nothing was accepted", 5.0) from None
+            raise ProblemError(
+                408, "Request Timeout", f"The request body did not arrive within {self._timeout:g} seconds", close=True
+            ) from None
+        except (RequestPayloadError, HttpProcessingError, ConnectionError):
+            raise ProblemError.malformed("The request body ended early or is badly framed", close=True) from None
+
+    def _hold(self, chunk: bytes, body: bytearray, limit: int) -> None:
+        body += chunk
+        self.held += len(chunk)
+        if len(body) > limit:
+            raise too_large(limit)
+        if self.held > self._budget:
+            raise OverloadedError("Too many large requests at once; nothing was accepted")
+
+
+def too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        413,
+        "Content Too Large",
+        f"The request body may have up to {limit} bytes; register a large record as a hash envelope (RFC 9995)",
+        close=True,
+    )
+
+
+def _check_head(request: web.Request, limit: int) -> None:
+    """What the header alone tells is answered before a byte of the body is asked for."""
+    length = request.content_length
+    if length is None and "Transfer-Encoding" not in request.headers:
+        raise ProblemError(411, "Length Required", "The request needs a body with a Content-Length or chunked framing")
+    if length is not None and length > limit:
+        raise too_large(limit)
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        # Decompressing would let a small request become a large one; statements are small and signed as they are.
+        raise ProblemError(415, "Unsupported Media Type", "The request body must not have a Content-Encoding")
+
+
+async def _continue(request: web.Request) -> None:
+    expect = request.headers.get("Expect")
+    if expect is None or request.version < _HTTP_1_1:
+        return
+    if expect.lower() != "100-continue":
+        raise ProblemError.of_status(417)
+    await request.writer.write(_CONTINUE)
+    # aiohttp takes output for the beginning of the answer, after which no error could be sent.
+    request.writer.output_size = 0
+
+
+async def expect_later(request: web.Request) -> None:
+    """Route option ``expect_handler``: say 100 Continue when the body is wanted, not before the client is known."""

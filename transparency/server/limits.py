@@ -1,0 +1,68 @@
+"""The limits on one client: a token bucket for each, in a table that cannot grow without bound (API-9, API-10)."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+
+from transparency.server.problems import ProblemError
+
+_PERIODS = {1.0: "second", 60.0: "minute", 3600.0: "hour", 86400.0: "day"}
+IPV6_CLIENT_BITS = 64
+
+
+class RateLimiter:
+    """Every client may send *number* requests per *period* seconds; unused allowance does not add up beyond that.
+
+    The table holds at most *max_clients* buckets and forgets the one not seen for longest. A client that is forgotten
+    starts with a full bucket: whoever commands that many addresses gains nothing from it that the addresses do not
+    give already.
+    """
+
+    def __init__(self, number: int, period: float, *, max_clients: int, clock: Callable[[], float]) -> None:
+        self._number = float(number)
+        self._period = period
+        self._rate = number / period
+        self._max_clients = max_clients
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self.detail = f"Only {number} requests per {period_name(period)} are allowed."
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def admit(self, client: str) -> None:
+        """Take one request from the client's bucket, or raise 429 with the time at which the next one fits."""
+        now = self._clock()
+        left, seen = self._buckets.get(client, (self._number, now))
+        # max: a clock that steps back must not take allowance away.
+        left = min(self._number, left + max(0.0, now - seen) * self._rate)
+        allowed = left >= 1.0
+        self._buckets[client] = (left - 1.0 if allowed else left, now)
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > self._max_clients:
+            self._buckets.popitem(last=False)
+        if not allowed:
+            wait = math.ceil((1.0 - left) / self._rate)
+            raise ProblemError(429, "Too Many Requests", self.detail, headers={"Retry-After": str(max(1, wait))})
+
+
+def period_name(seconds: float) -> str:
+    return _PERIODS.get(seconds) or f"{seconds:g} seconds"
+
+
+def client_of_address(address: str | None) -> str:
+    """The name of an anonymous client. One IPv6 customer has a whole /64, so that is what counts as one client."""
+    if not address:
+        return "unknown"
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if ip.version == 4:
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, IPV6_CLIENT_BITS), strict=False))

@@ -1,0 +1,63 @@
+"""Operations over HTTP: is it alive, is it ready, what does it count, what does it offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from transparency.errors import TransparencyError
+from transparency.log.log import Log
+from transparency.server import media, metrics
+from transparency.server.problems import unavailable
+from transparency.server.service import SERVICE
+
+_NO_STORE = {"Cache-Control": "no-store"}
+_OK = b'{"status":"ok"}'
+
+
+async def healthz(request: web.Request) -> web.StreamResponse:  # noqa: ARG001 - the process answers: that is all
+    return web.Response(body=_OK, headers={**_NO_STORE, "Content-Type": media.JSON})
+
+
+async def readyz(request: web.Request) -> web.StreamResponse:
+    """Ready to register: the newest head verifies under a published key, the sequencer lives, nobody said stop."""
+    service = request.app[SERVICE]
+    if service.stopping:
+        raise unavailable("The Transparency Service is stopping", 5.0)
+    reason = why_not_ready(service.log)
+    if reason is not None:
+        raise unavailable(reason, 5.0)
+    return web.Response(body=_OK, headers={**_NO_STORE, "Content-Type": media.JSON})
+
+
+def why_not_ready(log: Log) -> str | None:
+    if not log.sequencer.alive:
+        return "The sequencer does not run"
+    try:
+        log.check_newest_head()
+    except TransparencyError:
+        return "The newest tree head is not signed by a key of this service"
+    return None
+
+
+async def exposition(request: web.Request) -> web.StreamResponse:
+    body = request.app[SERVICE].metrics.exposition()
+    return web.Response(body=body, headers={**_NO_STORE, "Content-Type": metrics.CONTENT_TYPE})
+
+
+async def openapi_document(request: web.Request) -> web.StreamResponse:
+    body = request.app[SERVICE].openapi
+    return web.Response(body=body, headers={"Content-Type": media.JSON, "Cache-Control": "public, max-age=300"})
+
+
+def log_gauges(log: Log) -> Iterable[tuple[str, str, float]]:
+    status = log.status()
+    yield "accepted", "Statements that entered the queue since this process started", status.accepted
+    yield "sequenced", "Statements committed to the tree since this process started", status.sequenced
+    yield "published", "Statements whose receipts were released since this process started", status.published
+    yield "queue", "Statements waiting for their place", status.waiting
+    yield "entries", "Size of the tree", status.size
+    yield "head_time_seconds", "Time of the newest tree head, in seconds since 1970", status.head_time
+    yield "policy_generation", "Generation of the policy in force", status.generation
+    yield "ready", "1 if the sequencer lives", 1.0 if status.alive else 0.0

@@ -1,0 +1,54 @@
+"""The settings of a running server: what an operator may turn, with defaults that are safe on the open internet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+# A body may be this much larger than the largest statement: multipart framing, and an unprotected header (receipts of
+# other logs, certificates) that registration drops before the size is judged.
+BODY_MARGIN = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Nothing here decides whether a statement is registered (REG-15): that is for signed bytes and the policy."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    # Where clients reach the service when it stands behind a proxy, e.g. "https://log.example/scitt" (API-14).
+    base_url: str | None = None
+    # Lifts the tokens for submitting and reading, nothing else (design §5).
+    open: bool = False
+    # Lifts the token for reading only.
+    public: bool = False
+    # A registration slower than this is answered 202, after the statement was made durable.
+    slow_after: float = 2.0
+    retry_after: float = 1.0
+    # Each client may send this many requests per period, at once or spread; None lifts the limit.
+    rate_limit: int | None = 60_000
+    rate_period: float = 60.0
+    max_clients: int = 100_000
+    max_connections: int = 2_000
+    # One request's body has this long to arrive; all bodies being held together have this many bytes.
+    body_timeout: float = 30.0
+    max_body_bytes: int = 256 * 1024 * 1024
+    idle_timeout: float = 60.0
+    max_header_line: int = 8_190
+    max_headers: int = 64
+    # How long requests in flight have to end when the server is told to stop.
+    drain_timeout: float = 30.0
+    # "-" is standard error, None no access log.
+    access_log: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("TLS needs both a certificate file and a key file")
+        if self.rate_limit is not None and self.rate_limit < 1:
+            raise ValueError("a rate limit below one request per period would refuse everyone")
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls_cert else "http"

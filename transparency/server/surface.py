@@ -1,0 +1,170 @@
+"""The surface: every endpoint of the service, in one table (design §5). Router and /openapi.json come from it."""
+
+from __future__ import annotations
+
+from transparency.server import consistency, entries, keys, media, metrics, operations, policy
+from transparency.server.endpoints import Answer, Endpoint, Parameter
+from transparency.server.tokens import Scope
+
+_ID = Parameter("id", "path", "Entry id: base64url of the entry's SHA-256, 43 characters", {
+    "type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"})  # fmt: skip
+_SIZE = {"type": "integer", "minimum": 0}
+_RECEIPT = (media.COSE, media.RECEIPT)
+_STATEMENT = (media.COSE, media.STATEMENT)
+_CREATED = Answer("Registered; the body is the receipt", _RECEIPT, ("Location",))
+_PREFER = Parameter("Prefer", "header", "respond-async: answer 202 as soon as the statement is durable (RFC 7240)")
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/entries",
+        entries.register,
+        "Register a signed statement (SCRAPI §2.3)",
+        {
+            201: _CREATED,
+            202: Answer("Durable and waiting for its place; ask at Location", (), ("Location", "Retry-After")),
+        },
+        scope=Scope.SUBMIT,
+        accepts=entries.STATEMENT_TYPES,
+        parameters=(_PREFER,),
+    ),
+    Endpoint(
+        "GET",
+        "/entries/{id}",
+        entries.receipt,
+        "The receipt of an entry (SCRAPI §2.4)",
+        {
+            200: Answer("The receipt", _RECEIPT, ("Location", "ETag", "Cache-Control")),
+            204: Answer("Registration is in progress", (), ("Retry-After",)),
+            304: Answer("The receipt the client has is current", (), ("ETag",)),
+        },
+        parameters=(_ID, Parameter("size", "query", "Size of a stored tree head to prove the entry under", _SIZE)),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/entries/{id}/statement",
+        entries.statement,
+        "The transparent statement of an entry",
+        {200: Answer("The statement with its receipt at label 394", _STATEMENT)},
+        scope=Scope.READ,
+        parameters=(_ID,),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/entries/{id}/siblings",
+        entries.siblings,
+        "Other entries over the same signed bytes",
+        {200: Answer("Array of entry ids", (media.CBOR,))},
+        scope=Scope.READ,
+        parameters=(_ID,),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/.well-known/scitt-keys",
+        keys.key_set,
+        "The keys that verify this log's receipts (SCRAPI §2.1)",
+        {200: Answer("COSE_KeySet", (media.CBOR,), ("Cache-Control",))},
+        errors=frozenset({406}),
+    ),
+    Endpoint(
+        "GET",
+        "/.well-known/scitt-keys/{kid}",
+        keys.key,
+        "One key by its kid (SCRAPI §2.2)",
+        {200: Answer("COSE_Key", (media.CBOR,), ("Cache-Control",))},
+        parameters=(Parameter("kid", "path", "base64url of the kid, or the kid where it is a safe path segment"),),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/consistency",
+        consistency.consistency,
+        "A receipt that one tree head is a prefix of another",
+        {200: Answer("Consistency receipt over the newer root", _RECEIPT, ("Cache-Control",))},
+        parameters=(
+            Parameter("from", "query", "Size of the older stored tree head", _SIZE),
+            Parameter("to", "query", "Size of the newer one; the newest of all if absent", _SIZE),
+        ),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/policy",
+        policy.policy,
+        "The registration policy in force",
+        {
+            200: Answer("The policy", (media.TOML, "text/plain"), ("ETag",)),
+            304: Answer("The policy the client has is in force", (), ("ETag",)),
+        },
+        errors=frozenset({406}),
+    ),
+    Endpoint(
+        "POST",
+        "/policy",
+        policy.update_policy,
+        "Put the next generation of the policy in force",
+        {201: _CREATED},
+        scope=Scope.ADMIN,
+        accepts=_STATEMENT,
+    ),
+    Endpoint(
+        "GET",
+        "/policy/history",
+        policy.history,
+        "Every generation of the policy, the oldest first",
+        {200: Answer("Array of maps: generation, index, entry, policy", (media.CBOR,))},
+        errors=frozenset({406}),
+    ),
+    Endpoint(
+        "GET",
+        "/policy/{generation}/statement",
+        policy.policy_statement,
+        "The transparent statement of a generation",
+        {200: Answer("The statement with its receipt at label 394", _STATEMENT)},
+        parameters=(Parameter("generation", "path", "Number of the generation, from 1", {"type": "integer"}),),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "POST",
+        "/keys",
+        keys.update_keys,
+        "Register the next generation of the service's keys",
+        {201: _CREATED},
+        scope=Scope.ADMIN,
+        accepts=_STATEMENT,
+    ),
+    Endpoint(
+        "GET",
+        "/openapi.json",
+        operations.openapi_document,
+        "This description",
+        {200: Answer("OpenAPI 3.1", (media.JSON,))},
+    ),
+    Endpoint(
+        "GET",
+        "/healthz",
+        operations.healthz,
+        "The process answers",
+        {200: Answer("Alive", (media.JSON,))},
+        limited=False,
+    ),
+    Endpoint(
+        "GET",
+        "/readyz",
+        operations.readyz,
+        "The log can register: its newest head verifies and its sequencer lives",
+        {200: Answer("Ready", (media.JSON,))},
+        limited=False,
+    ),
+    Endpoint(
+        "GET",
+        "/metrics",
+        operations.exposition,
+        "Counters and gauges for Prometheus",
+        {200: Answer("Exposition", (metrics.CONTENT_TYPE.partition(";")[0],))},
+        limited=False,
+    ),
+)

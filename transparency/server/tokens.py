@@ -1,0 +1,144 @@
+"""The token store: who may submit, read or administer over HTTP. Only SHA-256 of a secret is kept.
+
+A secret is ``tl_<id>_<256 random bits>``. The id finds the row, so no search is done on the secret itself, and with 256
+random bits a plain hash needs no salt and no stretching. Every check asks the database: a token revoked by another
+process (``transparency token revoke``) is refused by the next request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import sqlite_utils
+
+from transparency.errors import NotFoundError
+
+_SECRET = re.compile(r"tl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_ID_BYTES = 6
+_SECRET_BYTES = 32
+_NO_DIGEST = bytes(32)
+MAX_NOTE_CHARS = 200
+_COLUMNS = "id, scopes, note, created, expires, revoked"
+
+
+class Scope(StrEnum):
+    """What a token allows. Each stands for itself: an admin token does not submit."""
+
+    SUBMIT = "submit"
+    READ = "read"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is known here: everything but the secret. Times are seconds since 1970."""
+
+    id: str
+    scopes: frozenset[Scope]
+    note: str
+    created: int
+    expires: int | None
+    revoked: int | None
+
+    def in_force(self, now: float) -> bool:
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+class TokenStore:
+    """``DIR/access.sqlite``. One connection for one thread; other processes may write the file meanwhile."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        path.touch(mode=0o600, exist_ok=True)
+        # Autocommit: a check must see what another process committed a moment ago, never an old snapshot.
+        self._connection = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=FULL")
+        _create_schema(self._connection)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def create(self, scopes: Iterable[Scope | str], note: str = "", expires: int | None = None) -> tuple[str, str]:
+        """A new token: its id, and its secret, which is shown this once and not kept."""
+        wanted = sorted({Scope(scope) for scope in scopes})
+        if not wanted:
+            raise ValueError("a token needs at least one scope: submit, read or admin")
+        if len(note) > MAX_NOTE_CHARS:
+            raise ValueError(f"a token's note has at most {MAX_NOTE_CHARS} characters")
+        token_id = secrets.token_hex(_ID_BYTES)
+        random = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
+        secret = f"tl_{token_id}_{random}"
+        self._connection.execute(
+            "INSERT INTO tokens (id, digest, scopes, note, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
+            (token_id, _digest(secret), json.dumps(wanted), note, int(self._clock()), expires),
+        )
+        return token_id, secret
+
+    def list(self) -> list[Token]:
+        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY created, id")  # noqa: S608 - a constant
+        return [_token(row) for row in rows]
+
+    def revoke(self, token_id: str) -> Token:
+        """Put a token out of force for good. Revoking twice keeps the first time."""
+        self._connection.execute(
+            "UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (int(self._clock()), token_id)
+        )
+        row = self._connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()  # noqa: S608 - a constant
+        if row is None:
+            raise NotFoundError(f"there is no token with the id {token_id!r}; 'token list' shows them")
+        return _token(row)
+
+    def check(self, secret: str) -> Token | None:
+        """The token of this secret if it is in force. A wrong secret takes as long as a right one."""
+        match = _SECRET.fullmatch(secret)
+        if match is None:
+            return None
+        row = self._connection.execute(
+            f"SELECT {_COLUMNS}, digest FROM tokens WHERE id = ?",  # noqa: S608 - a constant
+            (match[1],),
+        ).fetchone()
+        known = hmac.compare_digest(_digest(secret), row[-1] if row else _NO_DIGEST)
+        if row is None or not known:
+            return None
+        token = _token(row[:-1])
+        return token if token.in_force(self._clock()) else None
+
+
+def _create_schema(connection: sqlite3.Connection) -> None:
+    table = sqlite_utils.Database(connection).table("tokens")
+    table.create(
+        {
+            "id": str,
+            "digest": bytes,
+            "scopes": str,
+            "note": str,
+            "created": int,
+            "expires": int,
+            "revoked": int,
+        },
+        pk="id",
+        not_null={"digest", "scopes", "note", "created"},
+        if_not_exists=True,
+        strict=True,
+    )
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _token(row: tuple[str, str, str, int, int | None, int | None]) -> Token:
+    token_id, scopes, note, created, expires, revoked = row
+    return Token(token_id, frozenset(Scope(scope) for scope in json.loads(scopes)), note, created, expires, revoked)
