@@ -48,7 +48,7 @@ def create_durably(path: Path, data: bytes, mode: int = 0o600) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -133,6 +133,6 @@ def publish_folder(made: Folder, at: Path) -> Folder:
     """Move a folder that is ready to its place. Whoever looks sees nothing, or all of it."""
     for path in (made.keys, made.path):
         sync_folder(path)
-    os.replace(made.path, at)
+    made.path.replace(at)
     sync_folder(at.parent)
     return Folder(at)

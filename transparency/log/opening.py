@@ -120,8 +120,8 @@ def check_head_signature(head: SignedHead, in_force: InForce) -> None:
 def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
     if mark.size > tip.size:
         raise LogUnusableError(
-            f"the log {origin} has {tip.size} entries, but had {mark.size} when it last ran: an older copy was put back. "
-            f"{_RESTORE}"
+            f"the log {origin} has {tip.size} entries, but had {mark.size} when it last ran: "
+            f"an older copy was put back. {_RESTORE}"
         )
     if root_at(mark.size, TileHashes(store.tile)) != mark.root:
         raise LogUnusableError(
@@ -135,8 +135,9 @@ def _open_mark(path: Path, origin: str, tip: Tip) -> Mark:
             path.parent.mkdir(parents=True, exist_ok=True)
             return Mark.create(path, origin, MarkValue(tip.size, tip.root))
         raise LogUnusableError(
-            f"the high-water mark {path} is missing. It tells an old copy of this log from the newest; if you moved it, "
-            "name it with --watermark; if it is lost, `transparency log restore --accept-missing-mark` makes a new one"
+            f"the high-water mark {path} is missing. It tells an old copy of this log from the newest. If you moved "
+            "it, name it with --watermark; if it is lost and you know this copy is the newest, "
+            "`transparency log restore THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes a new one"
         )
     return Mark.open(path, origin)
 

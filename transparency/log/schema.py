@@ -17,18 +17,20 @@ migrations = Migrations("transparency-log")
 @migrations()
 def m001_tree(db: Database) -> None:
     """The tip, the tree and the entries beside it. ``tip`` has one row, and CAS on it is what keeps one writer."""
-    for statement in (
-        "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, root BLOB NOT NULL,"
-        " epoch INTEGER NOT NULL)",
-        "CREATE TABLE entries (idx INTEGER PRIMARY KEY, entry BLOB NOT NULL, kind INTEGER NOT NULL,"
-        " generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL)",
-        "CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0",
-        "CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,"
-        " protected BLOB NOT NULL, signature BLOB NOT NULL)",
-        # key = level << 48 | index: one integer, so that a tile is found by rowid.
-        "CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL)",
-    ):
-        db.conn.execute(statement)
+    _run(
+        db,
+        """
+        CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, root BLOB NOT NULL,
+                          epoch INTEGER NOT NULL);
+        CREATE TABLE entries (idx INTEGER PRIMARY KEY, entry BLOB NOT NULL, kind INTEGER NOT NULL,
+                              generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL);
+        CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0;
+        CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,
+                            protected BLOB NOT NULL, signature BLOB NOT NULL);
+        -- key = level << 48 | index: one integer, so that a tile is found by rowid.
+        CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
+        """,
+    )
 
 
 @migrations()
@@ -48,11 +50,21 @@ def m002_derived(db: Database) -> None:
 @migrations()
 def m003_intake(db: Database) -> None:
     """Acknowledged with 202 and not in the tree yet, or failed there (REG-23)."""
-    db.conn.execute(
-        "CREATE TABLE intake (entry BLOB PRIMARY KEY, statement BLOB NOT NULL, generation INTEGER NOT NULL,"
-        " not_before INTEGER NOT NULL, not_after INTEGER NOT NULL, accepted INTEGER NOT NULL, failed TEXT,"
-        " failed_at INTEGER)"
+    _run(
+        db,
+        """
+        CREATE TABLE intake (entry BLOB PRIMARY KEY, statement BLOB NOT NULL, generation INTEGER NOT NULL,
+                             not_before INTEGER NOT NULL, not_after INTEGER NOT NULL, accepted INTEGER NOT NULL,
+                             failed TEXT, failed_at INTEGER);
+        """,
     )
+
+
+def _run(db: Database, script: str) -> None:
+    """One statement at a time: executescript would end the transaction that the migration runs in."""
+    for statement in script.split(";"):
+        if statement.strip():
+            db.conn.execute(statement)
 
 
 def create(path: Path, empty_root: bytes) -> None:

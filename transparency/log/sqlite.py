@@ -6,6 +6,7 @@ any SQLite binding runs (no cursor attributes), because the power-cut tests run 
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ _HEAD_COLUMNS = "size, root, time, kid, protected, signature"
 _INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed"
 
 
-def connect(path: Path) -> Any:
+def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
 
 
@@ -223,7 +224,7 @@ class SqliteStore:
 class _Transaction:
     """BEGIN IMMEDIATE … COMMIT. Any failure is a :class:`StoreError`: what was kept is in doubt (contract 2)."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - as above
         self._connection = connection
 
     def __enter__(self) -> Callable[..., Any]:
@@ -246,10 +247,9 @@ class _Transaction:
             raise StoreError(f"the store could not write: {error}") from error
 
     def _rollback(self) -> None:
-        try:
+        # SQLite may have rolled back already; the first error is the one to report.
+        with contextlib.suppress(Exception):
             self._connection.execute("ROLLBACK")
-        except Exception:  # noqa: BLE001, S110 - SQLite has rolled back already; the first error is the one to report
-            pass
 
 
 def _stored(row: Sequence[Any]) -> StoredEntry:

@@ -40,7 +40,7 @@ class Judge:
         self._any_type = "*" in policy.content_types
 
     def judge(self, statement: Statement, now: int) -> Judgement:
-        """Raise :class:`RefusedError` with the reason, or say under which generation and for how long it is accepted."""
+        """Raise :class:`RefusedError` with the reason, or say under which generation and how long it is accepted."""
         policy = self.policy
         if len(statement.normalised) > policy.max_statement_size:
             raise RefusedError(

@@ -82,7 +82,7 @@ class Table:
             names = ", ".join(sorted(self._members))
             raise MalformedError(f"{self._where} has members this version does not know: {names}")
 
-    def _take(self, name: str, default: object = _MISSING) -> Any:
+    def _take(self, name: str, default: object = _MISSING) -> Any:  # noqa: ANN401 - Any stops here
         value = self._members.pop(name, default)
         if value is _MISSING:
             raise MalformedError(f"{self._at(name)} is missing")

@@ -51,7 +51,8 @@ class Envelope:
             raise UnsupportedAlgorithmError(f"payload-hash-alg {hash_alg} is not SHA-256, SHA-384 or SHA-512")
         if len(payload) != _DIGEST_BYTES[hash_alg]:
             raise MalformedError(
-                f"the payload has {len(payload)} bytes, a {_NAMES[hash_alg]} digest {_DIGEST_BYTES[hash_alg]} (RFC 9995 §3)"
+                f"the payload has {len(payload)} bytes, a {_NAMES[hash_alg]} digest has "
+                f"{_DIGEST_BYTES[hash_alg]} (RFC 9995 §3)"
             )
         return cls(hash_alg, _preimage_type(headers), _location(headers))
 

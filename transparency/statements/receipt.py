@@ -143,7 +143,7 @@ class Receipt:
         )
 
     def root_for(self, entry: bytes) -> bytes:
-        """The root this receipt's inclusion proofs give for *entry*; all must agree (RC-11), at the signed size (RC-18)."""
+        """The root that the inclusion proofs give for *entry*: one root (RC-11), at the signed size (RC-18)."""
         if not self.inclusion:
             raise ProofError("the receipt has no inclusion proof")
         leaf = leaf_hash(entry)

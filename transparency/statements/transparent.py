@@ -1,4 +1,4 @@
-"""The transparent statement: a signed statement with its receipts at unprotected label 394 (RFC 9942 §4, RFC 9943 §7)."""
+"""The transparent statement: a signed statement with its receipts at label 394 (RFC 9942 §4, RFC 9943 §7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_RECEIPTS = 64
 
 
 def attach_receipts(statement: bytes, receipts: Sequence[bytes], *, keep_unprotected: bool = True) -> bytes:
-    """Put *receipts* at 394, in their order of priority (TSt-2). Protected header, payload and signature stay as they are.
+    """Put *receipts* at 394, in their order of priority (TSt-2). What is signed stays as it is.
 
     A client keeps what else stands in its unprotected header (label 100); a log serves 394 alone (TSt-4).
     """
@@ -25,7 +25,7 @@ def attach_receipts(statement: bytes, receipts: Sequence[bytes], *, keep_unprote
 
 
 def receipts_of(message: Sign1) -> tuple[bytes, ...]:
-    """The receipts of a transparent statement, () where label 394 is absent. Each is the bytes of a tagged COSE_Sign1."""
+    """The receipts of a transparent statement, () where label 394 is absent; each the bytes of a COSE_Sign1."""
     value = message.unprotected.get(labels.RECEIPTS)
     if value is None:
         return ()

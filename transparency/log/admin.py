@@ -1,0 +1,207 @@
+"""The admin route: commands work on a folder that nobody owns directly, and through its socket when a server does.
+
+The socket is ``DIR/admin.sock``, mode 0600: whoever may open it may already read the folder's keys. One request, one
+answer, each a 4-byte length and a CBOR map. Same effect either way, in force from the next batch, no restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+import struct
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from transparency.cose.cbor import decode, encode
+from transparency.errors import (
+    FolderOwnedError,
+    MalformedError,
+    RefusedError,
+    TransparencyError,
+    UnreachableError,
+)
+from transparency.log.appender import Clock
+from transparency.log.folder import Folder
+from transparency.log.log import Log, system_clock
+from transparency.statements.statement import entry_id
+
+MAX_FRAME = 8 * 1024 * 1024
+TIMEOUT = 60.0
+_LENGTH = struct.Struct(">I")
+# sun_path holds 108 bytes on Linux, 104 on macOS.
+_MAX_SOCKET_PATH = 100
+
+
+class Admin(Protocol):
+    """What a command may ask of a log, wherever it runs. Answers are plain maps."""
+
+    def call(self, operation: str, **arguments: Any) -> dict[str, Any]: ...  # noqa: ANN401 - CBOR values
+
+
+@contextlib.contextmanager
+def open_admin(data: Path, *, watermark: Path | None = None, clock: Clock = system_clock) -> Iterator[Admin]:
+    """The admin face of the log in *data*."""
+    try:
+        log = Log.open(data, watermark=watermark, clock=clock)
+    except FolderOwnedError:
+        yield _SocketAdmin(Folder(data.absolute()))
+        return
+    with asyncio.Runner() as runner:
+        runner.run(log.start())
+        try:
+            yield _LocalAdmin(log, runner)
+        finally:
+            runner.run(log.stop())
+
+
+async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one operation on an open log: the one implementation behind both ways."""
+    if operation == "status":
+        status = log.status()
+        return {name: getattr(status, name) for name in status.__dataclass_fields__}
+    if operation == "documents":
+        return {
+            "policy": log.policy.to_toml(),
+            "policy-entry": log.policy_entry_id,
+            "keys": log.service_keys.to_toml(),
+            "keys-entry": log.service_keys_entry_id,
+        }
+    if operation in ("update-policy", "update-keys"):
+        statement = arguments.get("statement")
+        if not isinstance(statement, bytes):
+            raise MalformedError(f"{operation} needs a statement")
+        update = log.update_policy if operation == "update-policy" else log.update_keys
+        registered = await update(statement)
+        return {"entry": entry_id(registered.entry), "index": registered.index, "new": registered.new}
+    raise MalformedError("the log's owner does not know this admin operation; is it an older version?")
+
+
+class AdminServer:
+    """Listens on the folder's socket for as long as the log is owned. Belongs to the process that holds the lock."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._folder = Folder(log.data)
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        # Ours is the lock, so a socket that lies here is a dead owner's.
+        with contextlib.suppress(FileNotFoundError):
+            self._folder.socket.unlink()
+        with _reachable(self._folder.socket) as path:
+            previous = os.umask(0o177)
+            try:
+                self._server = await asyncio.start_unix_server(self._serve, path)
+            finally:
+                os.umask(previous)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+        with contextlib.suppress(FileNotFoundError):
+            self._folder.socket.unlink()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                request = decode(await _read_frame(reader.readexactly), max_depth=4)
+                writer.write(_frame(await self._answer(request)))
+                await writer.drain()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, MalformedError):
+            pass  # the command on the other side went away or speaks something else; it gets no answer
+        finally:
+            writer.close()
+
+    async def _answer(self, request: object) -> dict[str, Any]:
+        try:
+            if not isinstance(request, dict) or not isinstance(request.get("operation"), str):
+                raise MalformedError("not an admin request")
+            return {"ok": await handle(self._log, request["operation"], request)}
+        except TransparencyError as error:
+            return {"error": type(error).__name__, "message": str(error)}
+
+
+class _LocalAdmin:
+    def __init__(self, log: Log, runner: asyncio.Runner) -> None:
+        self._log = log
+        self._runner = runner
+
+    def call(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        return self._runner.run(handle(self._log, operation, arguments))
+
+
+class _SocketAdmin:
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def call(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        try:
+            with _reachable(self._folder.socket) as path, socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(TIMEOUT)
+                connection.connect(path)
+                connection.sendall(_frame({"operation": operation, **arguments}))
+                answer = decode(_read_frame_now(connection), max_depth=4)
+        except OSError as error:
+            raise UnreachableError(
+                f"{self._folder.path} is in use by another process that does not answer on {self._folder.socket.name}: "
+                f"{error.strerror or error}; wait for it to end, or stop it"
+            ) from error
+        if "ok" in answer:
+            return dict(answer["ok"])
+        raise _ERRORS.get(answer.get("error"), RefusedError)(answer.get("message", "the log refused"))
+
+
+_ERRORS: dict[Any, Callable[[str], TransparencyError]] = {
+    kind.__name__: kind for kind in (RefusedError, MalformedError, UnreachableError)
+}
+
+
+@contextlib.contextmanager
+def _reachable(path: Path) -> Iterator[str]:
+    """A name for a socket that fits into sun_path, however deep its folder lies."""
+    if len(os.fsencode(path)) < _MAX_SOCKET_PATH or not Path("/proc/self/fd").exists():
+        yield str(path)
+        return
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{path.name}"
+    finally:
+        os.close(descriptor)
+
+
+def socket_is_private(path: Path) -> bool:
+    return stat.S_IMODE(path.stat().st_mode) == stat.S_IRUSR | stat.S_IWUSR
+
+
+def _frame(value: object) -> bytes:
+    data = encode(value)
+    return _LENGTH.pack(len(data)) + data
+
+
+async def _read_frame(read: Callable[[int], Awaitable[bytes]]) -> bytes:
+    return await read(_checked_length(await read(_LENGTH.size)))
+
+
+def _read_frame_now(connection: socket.socket) -> bytes:
+    def exactly(count: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            part = connection.recv(min(count - len(parts), 65536))
+            if not part:
+                raise ConnectionResetError(104, "the connection ended early")
+            parts += part
+        return bytes(parts)
+
+    return exactly(_checked_length(exactly(_LENGTH.size)))
+
+
+def _checked_length(head: bytes) -> int:
+    (length,) = _LENGTH.unpack(head)
+    if length > MAX_FRAME:
+        raise MalformedError(f"an admin message has at most {MAX_FRAME} bytes")
+    return int(length)

@@ -1,0 +1,124 @@
+"""Backups and their restoration. A copy is taken from a running log; it goes back only at or past the mark.
+
+An old copy that is allowed to continue forks the log: it would sign other entries at sizes it signed before. So
+``restore`` runs every check of a start against the mark, and otherwise offers a *new* log, under a new origin and new
+keys, that accepts the same issuers. Receipts of the old one stay valid under its old keys.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sqlite3
+from pathlib import Path
+
+from transparency.errors import LogUnusableError
+from transparency.log import create
+from transparency.log.appender import Clock
+from transparency.log.documents import load_in_force
+from transparency.log.durable import sync_folder
+from transparency.log.folder import Config, Folder, make_folder, publish_folder
+from transparency.log.mark import Mark, MarkValue, default_path
+from transparency.log.opening import check_tip, open_log
+from transparency.log.sqlite import SqliteStore
+
+
+def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
+    """Copy the log in *data* to the new folder *out*, also while a server runs. Returns the size of the copy."""
+    source = Folder(data.absolute())
+    if not source.exists():
+        raise LogUnusableError(f"there is no log in {data}")
+    out = out.absolute()
+    if out.exists():
+        raise FileExistsError(17, "exists already", str(out))
+    target = make_folder(out.with_name(f".{out.name}.{secrets.token_hex(4)}.new"))
+    try:
+        for database in (source.database, source.access):
+            if database.exists():
+                _copy_database(database, target.path / database.name)
+        shutil.copyfile(source.config, target.config)
+        if with_keys:
+            for key in source.keys.glob("*.pem"):
+                shutil.copy(key, target.keys / key.name)
+        store = SqliteStore(target.database)
+        try:
+            size = check_tip(store, store.tip()).size
+        finally:
+            store.close()
+        publish_folder(target, out)
+    finally:
+        shutil.rmtree(target.path, ignore_errors=True)
+    return size
+
+
+def restore(
+    source: Path, data: Path, *, clock: Clock, watermark: Path | None = None, accept_missing_mark: bool = False
+) -> int:
+    """Put the copy in *source* to *data* and check it as a start would, the mark included. Returns its size."""
+    copy = Folder(source.absolute())
+    if not copy.exists():
+        raise LogUnusableError(f"there is no backup in {source}")
+    data = data.absolute()
+    if data.exists() and any(data.iterdir()):
+        raise FileExistsError(17, "is not empty", str(data))
+    config = Config.read(copy.config)
+    mark_path = watermark or config.watermark
+    making = make_folder(data.with_name(f".{data.name}.{secrets.token_hex(4)}.new"))
+    try:
+        for path in (copy.database, copy.access):
+            if path.exists():
+                _copy_database(path, making.path / path.name)
+        for key in copy.keys.glob("*.pem"):
+            shutil.copy(key, making.keys / key.name)
+        Config(config.origin, config.iss, mark_path.absolute(), config.policy_key).write(making.config)
+        if not mark_path.exists() and accept_missing_mark:
+            _new_mark(making, config.origin, mark_path)
+        opened = open_log(making.path, clock=clock, watermark=mark_path)
+        size = opened.appender.tip.size
+        opened.close()
+        publish_folder(making, data)
+    finally:
+        shutil.rmtree(making.path, ignore_errors=True)
+    return size
+
+
+def restore_as_new(source: Path, data: Path, *, clock: Clock, origin: str | None = None) -> create.Created:
+    """A new log with the issuers of the copy in *source*: new origin, new keys, nothing of the old tree."""
+    copy = Folder(source.absolute())
+    config = Config.read(copy.config)
+    store = SqliteStore(copy.database, migrate=False)
+    try:
+        policy = load_in_force(store, config.origin, config.policy_key).policy.policy
+    finally:
+        store.close()
+    if origin == config.origin:
+        raise LogUnusableError("a new log needs another origin than the old one had")
+    return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers)
+
+
+def _new_mark(folder: Folder, origin: str, path: Path) -> None:
+    store = SqliteStore(folder.database)
+    try:
+        tip = store.tip()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Mark.create(path, origin, MarkValue(tip.size, tip.root)).close()
+    finally:
+        store.close()
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """SQLite's online backup: a consistent copy, also while somebody writes."""
+    reading = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
+    try:
+        writing = sqlite3.connect(target)
+        try:
+            reading.backup(writing, pages=4096)
+            writing.execute("PRAGMA journal_mode = WAL")
+        finally:
+            writing.close()
+    finally:
+        reading.close()
+    sync_folder(target.parent)
+
+
+__all__ = ["backup", "default_path", "restore", "restore_as_new"]

@@ -1,0 +1,191 @@
+"""fsck: recompute everything the log claims from what it stores, and say what does not fit.
+
+Reads only; works beside a running server on a snapshot's worth of heads. It trusts the policy key pinned in
+config.toml and nothing else: every statement must hash to its entry, every tile and root must follow from the entries,
+every head be signed by a registered key, every document follow its predecessor, every entry name the generation that
+was in force at its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transparency.errors import LogUnusableError, TransparencyError
+from transparency.log.documents import InForce, advance, bootstrap
+from transparency.log.folder import Config, Folder
+from transparency.log.mark import Mark
+from transparency.log.opening import check_mark
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Kind, StoredEntry
+from transparency.merkle.hashing import leaf_hash
+from transparency.merkle.tiles import RightEdge
+from transparency.policy import keyset
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Statement, entry_of
+
+MAX_FINDINGS = 100
+_CHUNK = 4096
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    where: str
+    what: str
+
+
+@dataclass(slots=True)
+class FsckReport:
+    size: int
+    heads: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
+
+    def add(self, where: str, what: str) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(where, what))
+
+
+def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None = None) -> FsckReport:
+    """Check the log in *data* as a whole."""
+    folder = Folder(data.absolute())
+    if not folder.exists():
+        raise LogUnusableError(f"there is no log in {data}")
+    config = Config.read(folder.config)
+    store = SqliteStore(folder.database, migrate=False)
+    try:
+        return _Check(store, config, progress or _silent).run(watermark or config.watermark)
+    finally:
+        store.close()
+
+
+def _silent(_done: int, _total: int) -> None:
+    """No progress asked for."""
+
+
+class _Check:
+    def __init__(self, store: SqliteStore, config: Config, progress: Progress) -> None:
+        self._store = store
+        self._config = config
+        self._progress = progress
+        self._tip = store.tip()
+        self._report = FsckReport(self._tip.size)
+        self._in_force: InForce | None = None
+        self._first: Statement | None = None
+
+    def run(self, watermark: Path) -> FsckReport:
+        edge = RightEdge()
+        heads = self._heads()
+        head = next(heads, None)
+        expected = 0
+        last_time = 0
+        leaves: list[bytes] = []
+        for row in self._store.entries(0, self._tip.size):
+            if row.index != expected:
+                self._report.add(f"entry {expected}", "is missing")
+                return self._report
+            self._check_entry(row)
+            leaves.append(leaf_hash(row.entry))
+            expected += 1
+            at_head = head is not None and head.size == expected
+            if at_head or len(leaves) == _CHUNK or expected == self._tip.size:
+                self._check_tiles(edge.append(leaves))
+                leaves = []
+                self._progress(expected, self._tip.size)
+            if head is not None and at_head:
+                self._check_head(head, edge.root(), last_time)
+                last_time = head.time
+                head = next(heads, None)
+        self._check_end(expected, edge, head)
+        self._check_mark(watermark)
+        return self._report
+
+    def _heads(self) -> Iterator[SignedHead]:
+        for head in self._store.heads():
+            if head.size > self._tip.size:
+                return  # a server went on while we read
+            self._report.heads += 1
+            yield head
+
+    def _check_entry(self, row: StoredEntry) -> None:
+        where = f"entry {row.index}"
+        if entry_of(row.statement) != row.entry:
+            self._report.add(where, "the stored statement does not hash to the entry")
+            return
+        try:
+            statement = Statement.from_bytes(row.statement)
+            if statement.normalised != row.statement or statement.tbs_digest != row.tbs_digest:
+                self._report.add(where, "is not stored in its normalised form")
+            self._check_generation(row)
+            self._follow(row, statement)
+        except TransparencyError as error:
+            self._report.add(where, str(error))
+        if row.index < self._store.indexed_size() and self._store.find(row.entry) != row.index:
+            self._report.add(where, "the digest index names another place for it, or none")
+
+    def _check_generation(self, row: StoredEntry) -> None:
+        in_force = self._in_force.policy.policy.generation if self._in_force else row.index
+        if row.generation != in_force:
+            self._report.add(f"entry {row.index}", f"says generation {row.generation}, in force was {in_force}")
+
+    def _follow(self, row: StoredEntry, statement: Statement) -> None:
+        if row.index == 0:
+            self._first = statement
+        elif row.index == 1 and self._first is not None:
+            self._in_force = bootstrap(self._first, statement, self._config.origin, self._config.policy_key)
+        elif row.kind is not Kind.STATEMENT and self._in_force is not None:
+            self._in_force = advance(self._in_force, statement, row.kind, row.index)
+
+    def _check_tiles(self, tiles: dict[tuple[int, int], bytes]) -> None:
+        for (level, index), hashes in tiles.items():
+            stored = self._store.tile(level, index)
+            # A partial tile of this size is a prefix of what is stored now.
+            if stored is None or stored[: len(hashes)] != hashes:
+                self._report.add(f"tile {level}/{index}", "does not follow from the entries")
+
+    def _check_head(self, head: SignedHead, root: bytes, last_time: int) -> None:
+        where = f"head {head.size}"
+        if head.root != root:
+            self._report.add(where, "its root does not follow from the entries")
+        if head.time < last_time:
+            self._report.add(where, "its time is before its predecessor's")
+        if self._in_force is None:
+            return
+        key = self._in_force.keys.keys.by_kid(keyset.RECEIPTS, head.kid)
+        if key is None:
+            self._report.add(where, "is signed by a key that was not registered")
+            return
+        try:
+            head.verify(key)
+        except TransparencyError as error:
+            self._report.add(where, f"its signature does not verify: {error}")
+
+    def _check_end(self, counted: int, edge: RightEdge, head: SignedHead | None) -> None:
+        if counted != self._tip.size:
+            self._report.add("tip", f"says {self._tip.size} entries, {counted} are stored")
+        elif edge.root() != self._tip.root:
+            self._report.add("tip", "its root does not follow from the entries")
+        if head is not None:
+            self._report.add(f"head {head.size}", "covers no batch of entries")
+        if self._store.head(self._tip.size) is None:
+            self._report.add("tip", "no signed head is stored for it")
+
+    def _check_mark(self, path: Path) -> None:
+        try:
+            mark = Mark.open(path, self._config.origin)
+        except LogUnusableError as error:
+            self._report.add("mark", str(error))
+            return
+        try:
+            # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
+            check_mark(self._store, self._store.tip(), mark.value, self._config.origin)
+        except TransparencyError as error:
+            self._report.add("mark", str(error))
+        finally:
+            mark.close()
