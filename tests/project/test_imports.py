@@ -1,4 +1,4 @@
-"""Packages import only in the direction of design.md §2; the checker is tested by planting what it forbids."""
+"""Packages import only in the direction of design.md §2; the checker is tested by planting violations."""
 
 from __future__ import annotations
 
@@ -145,9 +145,7 @@ for package in sys.argv[2:]:
 def import_everything(root: Path, packages: list[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", IMPORT_ALL, str(root), *packages]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 def packages_without_io() -> list[str]:
