@@ -33,7 +33,7 @@ demo: .venv/.stamp-server  ## a log, a signed session, its receipt, offline veri
 	$(BIN)/transparency demo
 
 bench: .venv/.stamp-server  ## benchmarks, as ratios to a bare signature-verify loop in the same run
-	@set -e; for file in benchmarks/bench_*.py; do $(BIN)/python "$$file" $(ARGS); done
+	@set -e; for file in benchmarks/[!_]*.py; do $(BIN)/python "$$file" $(ARGS); done
 
 environments: .venv/.stamp-test $(INTEROP)  ## only create or refresh the environments
 
