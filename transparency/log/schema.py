@@ -27,7 +27,7 @@ def m001_tree(db: Database) -> None:
         CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0;
         CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,
                             protected BLOB NOT NULL, signature BLOB NOT NULL);
-        -- key = level << 48 | index: one integer, so that a tile is found by rowid.
+        -- key = level << 48 | index: one integer, so that a tile is found by rowid
         CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
         """,
     )
@@ -35,16 +35,19 @@ def m001_tree(db: Database) -> None:
 
 @migrations()
 def m002_derived(db: Database) -> None:
-    """Indexes over random digests. They are derived from ``entries`` and written apart from the durable transaction,
-    because a unique index on random keys inside it more than doubles its cost (design.md §4).
+    """Indexes over random digests, derived from ``entries`` and written apart from the durable transaction.
+
+    A unique index on random keys inside it more than doubles its cost (design.md §4).
     """
-    for statement in (
-        "CREATE TABLE digest_index (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE sibling_index (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx)) WITHOUT ROWID",
-        "CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL)",
-        "INSERT INTO indexed VALUES (1, 0)",
-    ):
-        db.conn.execute(statement)
+    _run(
+        db,
+        """
+        CREATE TABLE digest_index (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE sibling_index (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx)) WITHOUT ROWID;
+        CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL);
+        INSERT INTO indexed VALUES (1, 0);
+        """,
+    )
 
 
 @migrations()
