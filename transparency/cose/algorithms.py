@@ -41,13 +41,17 @@ _ED25519_SIGNATURE_SIZE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A NIST curve: its COSE and JOSE names, the width of a coordinate, the order of its group."""
+    """A NIST curve: its COSE and JOSE names, the width of a coordinate."""
 
     name: str
     crv: int
     width: int
-    order: int
     curve: ec.EllipticCurve
+
+    @property
+    def order(self) -> int:
+        """How many points the group has: r and s lie below it."""
+        return self.curve.group_order
 
     @property
     def kty_name(self) -> str:
@@ -55,16 +59,9 @@ class Curve:
         return f"EC {self.name}"
 
 
-# SEC 2 §2.4.2, §2.5.1, §2.6.1: the orders n, which cryptography does not publish.
-_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-_P384_ORDER = int("ffffffffffffffffffffffffffffffffffffffffffffffff"
-                  "c7634d81f4372ddf581a0db248b0a77aecec196accc52973", 16)  # fmt: skip
-_P521_ORDER = int("01fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffa"
-                  "51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409", 16)  # fmt: skip
-
-P256: Final = Curve("P-256", labels.CRV_P256, 32, _P256_ORDER, ec.SECP256R1())
-P384: Final = Curve("P-384", labels.CRV_P384, 48, _P384_ORDER, ec.SECP384R1())
-P521: Final = Curve("P-521", labels.CRV_P521, 66, _P521_ORDER, ec.SECP521R1())
+P256: Final = Curve("P-256", labels.CRV_P256, 32, ec.SECP256R1())
+P384: Final = Curve("P-384", labels.CRV_P384, 48, ec.SECP384R1())
+P521: Final = Curve("P-521", labels.CRV_P521, 66, ec.SECP521R1())
 CURVES: Final[Mapping[str, Curve]] = MappingProxyType({"secp256r1": P256, "secp384r1": P384, "secp521r1": P521})
 
 ED25519_KTY_NAME: Final = "OKP Ed25519"

@@ -68,6 +68,9 @@ class PrivateKey:
 
     def to_pem(self, password: bytes | None = None) -> bytes:
         """Give the key as PKCS #8, encrypted if there is a password."""
+        if password == b"":
+            msg = "PEM: an empty password protects nothing; leave it out to write the key in the clear"
+            raise MalformedError(msg)
         encryption: serialization.KeySerializationEncryption = (
             serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
         )
