@@ -96,7 +96,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.booleans())
-def test_everything_python_writes_strictly_is_read_back(value: object, ascii_only: bool) -> None:  # noqa: FBT001 - drawn
+def test_everything_python_writes_strictly_is_read_back(value: object, ascii_only: bool) -> None:
     assert strict_json.loads(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False).encode()) == value
 
 

@@ -1,0 +1,60 @@
+"""Tree heads as a verifier meets them: signatures remembered, and consistency from one head to the next.
+
+One signature covers a head and every receipt under it, so in bulk each head is checked once. The memory is keyed by
+everything the signature binds and by the key that made it (RC-19); anything less (a kid, a size, a root) could be
+made to answer for a head that was never checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from transparency.statements.receipt import Receipt
+
+if TYPE_CHECKING:
+    from transparency.cose.keys import PublicKey
+
+MAX_HEADS: Final = 65_536
+
+
+class HeadCache:
+    """Heads whose signature was found good. Failures are not kept: they are not worth a place."""
+
+    def __init__(self, most: int = MAX_HEADS) -> None:
+        self._most = most
+        self._good: dict[tuple[bytes, bytes, bytes, bytes], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._good)
+
+    def verify(self, receipt: Receipt, key: PublicKey, root: bytes) -> None:
+        """Check the signature of ``key`` over ``root`` unless exactly this was found good before."""
+        message = receipt.message
+        name = (key.thumbprint, message.protected, root, message.signature)
+        if name in self._good:
+            return
+        receipt.verify_signature(key, root)
+        if len(self._good) >= self._most:
+            del self._good[next(iter(self._good))]
+        self._good[name] = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHead:
+    """A root that a log signed. Without ``size_signed`` the size is a claim, and no pair to start from (RC-19)."""
+
+    size: int
+    root: bytes
+    time: int | None
+    size_signed: bool
+
+
+def verify_consistency(receipt: bytes, old_size: int, old_root: bytes, key: PublicKey) -> TreeHead:
+    """From an authenticated (size, root) to the newer head this receipt signs (RFC 9942 §5.3.1, RC-10).
+
+    Raises MalformedError, ProofError, SignatureInvalidError or UnsupportedAlgorithmError.
+    """
+    parsed = Receipt.from_bytes(receipt)
+    root = parsed.verify_consistency(old_size, old_root, key)
+    return TreeHead(parsed.consistency[0].new_size, root, parsed.iat, parsed.tree_size is not None)

@@ -1,0 +1,135 @@
+"""Whom a verifier trusts: keys, and the identities they are trusted for.
+
+A log's keys are trusted for one issuer and one origin, with the leaf convention its entries use (LEAF-5: it is never
+guessed) and with what is known of each key's end. A key given bare, without an identity, still verifies; issuer and
+origin are then only what its holder claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from transparency.cose.keys import PublicKey
+
+Leaf = Literal["digest", "raw", "nil-payload"]
+"""``digest``: entry = SHA-256(N), ours (LEAF-2); ``raw``: entry = N; ``nil-payload``: SHA-256(N without payload)."""
+
+LEAVES: tuple[Leaf, ...] = get_args(Leaf)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A log's key, and when it stopped being good (seconds since 1970)."""
+
+    key: PublicKey
+    not_after: int | None = None
+    compromised_since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogTrust:
+    """A log: who runs it, its origin, its keys. None for what is not pinned."""
+
+    keys: tuple[TrustedKey, ...]
+    iss: str | None = None
+    origin: str | None = None
+    leaf: Leaf = "digest"
+
+    @property
+    def bare(self) -> bool:
+        """Whether these are keys without an identity."""
+        return self.iss is None and self.origin is None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerTrust:
+    """An issuer of statements and its keys; iss None for keys given bare."""
+
+    keys: tuple[PublicKey, ...]
+    iss: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrustStore:
+    """All logs and issuers a verifier knows."""
+
+    logs: tuple[LogTrust, ...] = ()
+    issuers: tuple[IssuerTrust, ...] = ()
+
+    @classmethod
+    def from_keys(cls, log_keys: Iterable[PublicKey] = (), issuer_keys: Iterable[PublicKey] = ()) -> TrustStore:
+        """Trust in bare keys: signatures are checked, iss and sub are only *claimed*."""
+        logs = tuple(TrustedKey(key) for key in log_keys)
+        issuers = tuple(issuer_keys)
+        return cls(logs=(LogTrust(logs),) if logs else (), issuers=(IssuerTrust(issuers),) if issuers else ())
+
+    @classmethod
+    def from_toml(cls, data: bytes, folder: Path | None = None) -> TrustStore:
+        """Read ``trust.toml`` (see trust_file.py for its form); key files are relative to ``folder``."""
+        from transparency.verifier.trust_file import read_trust  # noqa: PLC0415 - it builds on this module
+
+        return read_trust(data, folder)
+
+    @classmethod
+    def from_file(cls, path: Path) -> TrustStore:
+        """Read a ``trust.toml``; key files named in it are relative to where it stands."""
+        return cls.from_toml(path.read_bytes(), path.parent)
+
+    def merged(self, other: TrustStore) -> TrustStore:
+        """Everything that either of the two trusts."""
+        return TrustStore(self.logs + other.logs, self.issuers + other.issuers)
+
+
+@dataclass(frozen=True, slots=True)
+class LogKey:
+    """One key with the log it belongs to: what a receipt is checked against."""
+
+    log: LogTrust
+    trusted: TrustedKey
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerKey:
+    """One key with the issuer it belongs to: what a statement is checked against."""
+
+    issuer: IssuerTrust
+    key: PublicKey
+
+
+class KeyIndex:
+    """Finds the keys that may have signed something, by the hints it carries. Built once for each verifier."""
+
+    def __init__(self, trust: TrustStore) -> None:
+        self.has_issuers = any(issuer.keys for issuer in trust.issuers)
+        self._logs = [LogKey(log, trusted) for log in trust.logs for trusted in log.keys]
+        self._logs_by_kid: dict[bytes, list[LogKey]] = {}
+        for item in self._logs:
+            for name in {item.trusted.key.kid, item.trusted.key.thumbprint}:
+                self._logs_by_kid.setdefault(name, []).append(item)
+        self._issuers: dict[str | None, list[IssuerKey]] = {}
+        for issuer in trust.issuers:
+            for key in issuer.keys:
+                self._issuers.setdefault(issuer.iss, []).append(IssuerKey(issuer, key))
+
+    def logs(self, kid: bytes | None, iss: str | None) -> list[LogKey]:
+        """A kid decides alone. Without one: the keys of the log that the receipt names, and all bare keys."""
+        if kid is not None:
+            return self._logs_by_kid.get(kid, [])
+        return [item for item in self._logs if item.log.bare or (iss is not None and item.log.iss == iss)]
+
+    def issuers(self, kid: bytes | None, iss: str | None) -> list[IssuerKey]:
+        """The keys of this iss, then the bare ones; those that the kid names, if it names any.
+
+        A kid that no key has leaves out the keys of a named issuer, but not the bare ones: whoever gives a key
+        asks whether *this* key signed, and a foreign kid may spell the same key in another way.
+        """
+        named = self._issuers.get(iss, []) if iss is not None else []
+        bare = self._issuers.get(None, [])
+        if kid is None:
+            return named + bare
+        matching = [item for item in named + bare if kid in (item.key.kid, item.key.thumbprint)]
+        return matching or bare

@@ -1,0 +1,113 @@
+"""verify: the checks in their order, and the report they make.
+
+``Verifier`` keeps the trusted keys indexed and remembers the heads it has checked; it holds nothing about a file once
+its report is made, so one verifier serves any number of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from transparency.cose.sign1 import Sign1
+from transparency.errors import TransparencyError
+from transparency.verifier.heads import HeadCache
+from transparency.verifier.receipt_checks import check_receipts
+from transparency.verifier.record_checks import check_envelope, check_records
+from transparency.verifier.report import Check, Claim, Facts, Report
+from transparency.verifier.statement_checks import (
+    Subject,
+    check_issuer,
+    check_payload,
+    check_profile,
+    issuer_claims,
+    read_subject,
+)
+from transparency.verifier.trust import KeyIndex, TrustStore
+
+if TYPE_CHECKING:
+    from transparency.verifier.trust import IssuerKey
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked.
+
+    ``receipt_only``: signature and inclusion, not the record; the issuer's signature only if an issuer's key is
+    trusted at all. ``statement_only``: the statement and its record, for one that has no receipt yet.
+    ``strict``: the RFC 9943 profile counts for foreign statements too (RC-20).
+    """
+
+    receipt_only: bool = False
+    statement_only: bool = False
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.receipt_only and self.statement_only:
+            msg = "receipt_only and statement_only exclude each other"
+            raise ValueError(msg)
+
+
+_DEFAULT: Final = Options()
+_NOT_ASKED: Final = "not asked for"
+
+
+class Verifier:
+    """Verifies any number of files against one trust store."""
+
+    def __init__(self, trust: TrustStore, options: Options = _DEFAULT, heads: HeadCache | None = None) -> None:
+        self.options = options
+        self.heads = HeadCache() if heads is None else heads
+        self._keys = KeyIndex(trust)
+        required = {"form"}
+        if not options.statement_only:
+            required.add("registered")
+        if not options.receipt_only or self._keys.has_issuers:
+            required.add("issuer-signature")
+        self._required = frozenset(required)
+        self._required_of_envelope = self._required if options.receipt_only else self._required | {"envelope"}
+
+    def verify(self, data: bytes, payload: bytes | None = None) -> Report:
+        """Verify a (transparent) statement; ``payload`` is its detached payload, or the record of its envelope."""
+        try:
+            message = Sign1.from_bytes(data)
+        except TransparencyError as error:
+            return Report((Check("form", "failed", str(error)),), self._required)
+        subject = read_subject(message, payload)
+        keys = self._keys.issuers(subject.kid, subject.iss)
+        checks = [
+            Check("form", "passed"),
+            check_profile(subject, keys, strict=self.options.strict),
+            check_payload(subject, payload),
+        ]
+        issuer, signer = self._issuer(subject, keys)
+        receipts, registration = self._receipts(subject)
+        records, record = self._records(subject)
+        checks += issuer
+        checks += receipts
+        checks += records
+        facts = Facts(() if signer is None else issuer_claims(subject, signer), registration, record)
+        required = self._required if subject.envelope is None else self._required_of_envelope
+        return Report(tuple(checks), required, facts)
+
+    def _issuer(self, subject: Subject, keys: list[IssuerKey]) -> tuple[list[Check], IssuerKey | None]:
+        if self.options.receipt_only and not self._keys.has_issuers:
+            return [Check("issuer-signature", "not_checked", _NOT_ASKED)], None
+        return check_issuer(subject, keys)
+
+    def _receipts(self, subject: Subject) -> tuple[list[Check], tuple[Claim, ...]]:
+        if self.options.statement_only:
+            return [Check("receipt", "not_checked", _NOT_ASKED)], ()
+        return check_receipts(subject, self._keys, self.heads, strict=self.options.strict)
+
+    def _records(self, subject: Subject) -> tuple[list[Check], tuple[Claim, ...]]:
+        if not self.options.receipt_only:
+            return check_records(subject)
+        # A label in the wrong place is wrong whatever is asked; the record's bytes are not looked at.
+        wrong = [check for check in check_envelope(subject) if subject.problem]
+        return [*wrong, Check("trace-metadata", "not_checked", _NOT_ASKED)], ()
+
+
+def verify(data: bytes, trust: TrustStore, *, payload: bytes | None = None, options: Options = _DEFAULT) -> Report:
+    """Verify one file; for many, keep a ``Verifier``."""
+    return Verifier(trust, options).verify(data, payload)
