@@ -26,7 +26,7 @@ _MAX_SHOWN = 64
 _NAMES: Mapping[Any, str] = {
     labels.ALG: "alg", labels.CRIT: "crit", labels.CONTENT_TYPE: "content-type", labels.KID: "kid",
     labels.CWT_CLAIMS: "cwt-claims", labels.TYP: "typ", labels.X5CHAIN: "x5chain", labels.X5T: "x5t",
-    labels.TRACE_METADATA: "trace-metadata (unsigned)", labels.TRACE_METADATA_SIGNED: "trace-metadata (signed)",
+    labels.TRACE_METADATA: "trace-metadata", labels.TRACE_METADATA_SIGNED: "trace-metadata-signed",
     labels.PAYLOAD_HASH_ALG: "payload-hash-alg", labels.PREIMAGE_CONTENT_TYPE: "preimage-content-type",
     labels.PAYLOAD_LOCATION: "payload-location", labels.SUPERSEDES: "supersedes",
     labels.SESSION_CHECKPOINT: "session-checkpoint", labels.RECEIPTS: "receipts", labels.VDS: "vds",
@@ -60,16 +60,16 @@ def receipt_view(data: bytes) -> dict[str, Any]:
         "log": receipt.sub,
         "service": receipt.iss,
         "time": timestamp(receipt.iat),
-        "tree size (signed)": receipt.tree_size,
+        "signed-tree-size": receipt.tree_size,
         "algorithm": _alg(receipt.alg),
-        "key id": None if receipt.kid is None else receipt.kid.hex(),
+        "key-id": None if receipt.kid is None else receipt.kid.hex(),
     }
-    body["inclusion proof"] = [
-        {"leaf index": proof.index, "tree size": proof.size, "path": [node.hex() for node in proof.path]}
+    body["inclusion-proof"] = [
+        {"leaf-index": proof.index, "tree-size": proof.size, "path": [node.hex() for node in proof.path]}
         for proof in receipt.inclusion
     ]
-    body["consistency proof"] = [
-        {"from size": proof.old_size, "to size": proof.new_size, "path": [node.hex() for node in proof.path]}
+    body["consistency-proof"] = [
+        {"from-size": proof.old_size, "to-size": proof.new_size, "path": [node.hex() for node in proof.path]}
         for proof in receipt.consistency
     ]
     return {name: value for name, value in body.items() if value != []}
@@ -103,25 +103,25 @@ def _statement(data: bytes, message: Sign1) -> dict[str, Any]:
         "issuer": claims.get(labels.CLAIM_ISS),
         "subject": claims.get(labels.CLAIM_SUB),
         "algorithm": _alg(message.headers.get(labels.ALG)),
-        "key id": kid.hex() if isinstance(kid, bytes) else kid,
-        "content type": message.headers.get(labels.CONTENT_TYPE),
-        "entry id": entry_id,
+        "key-id": kid.hex() if isinstance(kid, bytes) else kid,
+        "content-type": message.headers.get(labels.CONTENT_TYPE),
+        "entry-id": entry_id,
         "profile": profile,
     }
-    for claim, name in ((labels.CLAIM_IAT, "issued"), (labels.CLAIM_NBF, "not before"), (labels.CLAIM_EXP, "expires")):
+    for claim, name in ((labels.CLAIM_IAT, "issued"), (labels.CLAIM_NBF, "not-before"), (labels.CLAIM_EXP, "expires")):
         if isinstance(claims.get(claim), int):
             body[name] = timestamp(claims[claim])
     body["payload"] = _payload(message.payload)
     if envelope is not None:
         body["payload"] = {
             "form": "hash envelope (RFC 9995)", "digest": f"{envelope.hash_name} {(message.payload or b'').hex()}",
-            "record type": envelope.preimage_content_type, "record location": envelope.location,
+            "record-type": envelope.preimage_content_type, "record-location": envelope.location,
         }  # fmt: skip
     known = {labels.ALG, labels.KID, labels.CONTENT_TYPE, labels.CWT_CLAIMS, labels.RECEIPTS,
              labels.PAYLOAD_HASH_ALG, labels.PREIMAGE_CONTENT_TYPE, labels.PAYLOAD_LOCATION}  # fmt: skip
     for title, headers in (
-        ("protected header", message.headers),
-        ("unprotected header (unsigned)", message.unprotected),
+        ("protected", message.headers),
+        ("unprotected", message.unprotected),
     ):
         rest = {_NAMES.get(label, str(label)): _value(value) for label, value in headers.items() if label not in known}
         if rest:
@@ -151,7 +151,7 @@ def _record(data: bytes) -> dict[str, Any] | None:
         "version": record.version,
         "session": record.session_id,
         "tool": record.cli_name,
-        "model provider": record.model_provider,
+        "model-provider": record.model_provider,
         "start": record.timestamp_start,
         "end": record.timestamp_end,
     }
@@ -161,7 +161,7 @@ def _receipt_or_reason(data: bytes) -> dict[str, Any]:
     try:
         return receipt_view(data)
     except TransparencyError as error:
-        return {"not readable": str(error)}
+        return {"not-readable": str(error)}
 
 
 def _private_key(data: bytes) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _key(key: PublicKey) -> dict[str, Any]:
         "type": key.kty_name,
         "algorithm": _alg(key.alg if key.alg is not None else key.default_alg),
         "thumbprint": key.thumbprint.hex(),
-        "key id": key.kid.hex(),
+        "key-id": key.kid.hex(),
     }
 
 

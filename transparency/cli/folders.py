@@ -1,0 +1,86 @@
+"""What commands with ``--data`` share: a folder that holds a log, and changing the log's own documents.
+
+A change is built from what is in force, signed with the policy key of the folder, and handed to whoever owns the
+log: a running server through its socket, else the folder itself (design section 4, "One owner").
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.errors import JudgementStaleError, RefusedError
+from transparency.log.admin import Admin
+from transparency.log.documents import sign_document
+from transparency.log.folder import Folder
+from transparency.policy import keyset
+from transparency.policy.document import Policy
+from transparency.policy.keyset import ServiceKeys
+
+_ATTEMPTS = 5
+
+
+def require_log(data: Path) -> Folder:
+    """The folder *data*, which must hold a log."""
+    folder = Folder(data.absolute())
+    if not folder.exists():
+        raise CommandError(
+            Exit.NO_INPUT, f"there is no log in {data}", f"Make one with `transparency init --data {data}`."
+        )
+    return folder
+
+
+def refuse_existing_log(data: Path) -> None:
+    """Before a log is made: the folder must be absent or empty."""
+    if Folder(data.absolute()).exists():
+        raise CommandError(Exit.CANNOT_WRITE, f"{data} holds a log already", f"Run it: `transparency serve --data {data}`.")
+    if data.exists() and (not data.is_dir() or any(data.iterdir())):
+        raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")
+
+
+def change_policy(
+    admin: Admin, folder: Folder, build: Callable[[Policy, str], Policy | None]
+) -> tuple[Policy, Mapping[str, Any] | None]:
+    """Put the policy that *build* makes from the one in force on the log; None from *build* changes nothing.
+
+    Another command may get in between; the log refuses what does not follow, and the change is built again.
+    """
+    for attempt in range(_ATTEMPTS):
+        documents = admin.call("documents")
+        policy = Policy.from_toml(documents["policy"])
+        following = build(policy, documents["policy-entry"])
+        if following is None:
+            return policy, None
+        signer = folder.load_key(keyset.POLICY, policy.policy_key)
+        statement = sign_document(following, signer, ServiceKeys.from_toml(documents["keys"]).iss)
+        try:
+            return following, admin.call("update-policy", statement=statement)
+        except (RefusedError, JudgementStaleError):
+            moved = Policy.from_toml(admin.call("documents")["policy"]).generation != policy.generation
+            if not moved or attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError  # the last attempt returns or raises
+
+
+def rotate_key(admin: Admin, folder: Folder, role: str, alg: int) -> tuple[ServiceKeys, bytes]:
+    """Make a new key for *role* and register it; the thumbprint of the new key. The old one stays resolvable."""
+    from transparency.cose.keys import PrivateKey
+
+    documents = admin.call("documents")
+    keys = ServiceKeys.from_toml(documents["keys"])
+    policy = Policy.from_toml(documents["policy"])
+    signer = folder.load_key(keyset.POLICY, policy.policy_key)
+    key = PrivateKey.generate(alg)
+    following = keys.rotated(role, key.public, previous=documents["keys-entry"], now=int(time.time()))
+    statement = sign_document(following, signer, keys.iss)
+    path = folder.save_key(role, key)
+    try:
+        admin.call("update-keys", statement=statement)
+    except RefusedError:
+        path.unlink()  # the log said no: nothing will ever be signed with it
+        raise
+    return following, key.public.thumbprint

@@ -1,0 +1,43 @@
+"""``transparency init``: a new log, with its keys, its first policy and its high-water mark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from transparency.cli.folders import refuse_existing_log
+from transparency.cli.output import done, note, print_json
+from transparency.cli.settings import data_option, json_option
+
+
+def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
+    function = click.option(
+        "--watermark", type=click.Path(path_type=Path), metavar="FILE",
+        help="The high-water mark; outside DIR, best on another disk. Default: beside DIR.",
+    )(function)  # fmt: skip
+    function = click.option("--iss", metavar="URI", help="The service's name in receipts. Default: https://ORIGIN.")(function)
+    return click.option("--origin", metavar="NAME", help="The log's own name, for ever. Default: a random one.")(function)
+
+
+@click.command(epilog="Example: transparency init --data ./log --origin log.acme.example/agents")
+@data_option()
+@log_creation_options
+@json_option()
+def command(data: Path, origin: str | None, iss: str | None, watermark: Path | None, as_json: bool) -> None:
+    """Create a log in DIR: keys, policy, store, high-water mark.
+
+    Auditors pin the policy key's thumbprint, which is printed: publish it where the log cannot change it.
+    """
+    from transparency.log.log import Log
+
+    refuse_existing_log(data)
+    created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
+    if as_json:
+        print_json({"data": str(data), "origin": created.origin, "iss": created.iss,
+                    "watermark": str(created.watermark), "policy-key-thumbprint": created.policy_thumbprint.hex()})  # fmt: skip
+        return
+    click.echo(created.policy_thumbprint.hex())
+    done(f"{data}: a new log, {created.origin}")
+    note(f"the line on standard output is the policy key's thumbprint; the mark is {created.watermark}")
+    note(f"next: transparency serve --data {data}")

@@ -1,0 +1,71 @@
+"""What ``verify`` is pointed at: files, folders, standard input, and the record that lies beside a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.files import STDIO, read_input
+from transparency.cose import labels
+from transparency.cose.sign1 import Sign1
+from transparency.errors import TransparencyError
+
+SUFFIX = ".cose"
+TRANSPARENT = ".t.cose"
+_ENDINGS = ("", ".payload", ".json", ".jsonl", ".ndjson", ".cbor", ".txt", ".log", ".md")
+_NEVER = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml"})
+
+
+def expand(paths: Sequence[str]) -> list[str]:
+    """Folders become the statements in them, sorted; a statement that lies there with its receipt too is left out."""
+    files: list[str] = []
+    for path in paths:
+        if path == STDIO or not Path(path).is_dir():
+            files.append(path)
+            continue
+        found = sorted(item for item in Path(path).rglob(f"*{SUFFIX}") if item.is_file())
+        names = {str(item) for item in found}
+        files += [str(item) for item in found if str(item).removesuffix(SUFFIX) + TRANSPARENT not in names]
+        if not found:
+            raise CommandError(Exit.NO_INPUT, f"{path}: there is no file *{SUFFIX} in this folder")
+    return files
+
+
+def needs_payload(data: bytes) -> bool:
+    """Whether the record is outside the statement: detached, or only its digest is in it (RFC 9995)."""
+    try:
+        message = Sign1.from_bytes(data)
+    except TransparencyError:
+        return False
+    return message.payload is None or labels.PAYLOAD_HASH_ALG in message.headers
+
+
+def payload_beside(file: str) -> str | None:
+    """The record beside ``x.cose`` or ``x.t.cose``: ``x``, ``x.payload``, ``x.json`` …, or the only other ``x.*``."""
+    if file == STDIO or not file.endswith(SUFFIX):
+        return None
+    for stem in dict.fromkeys((file.removesuffix(SUFFIX), file.removesuffix(TRANSPARENT))):
+        if stem.endswith(SUFFIX) or not Path(stem).name:
+            continue
+        for ending in _ENDINGS:
+            if Path(stem + ending).is_file():
+                return stem + ending
+        name = Path(stem).name
+        others = [
+            item
+            for item in Path(stem).parent.iterdir()
+            if item.name.startswith(f"{name}.") and item.suffix not in _NEVER and item.is_file()
+        ]
+        if len(others) == 1:
+            return str(others[0])
+    return None
+
+
+def find_payload(file: str, data: bytes) -> tuple[bytes | None, str | None]:
+    """The record for a statement that needs one, and where it was found."""
+    if not needs_payload(data):
+        return None, None
+    path = payload_beside(file)
+    return (None, None) if path is None else (read_input(path), path)
