@@ -146,7 +146,7 @@ def test_a_critical_label_that_is_not_understood_is_refused() -> None:
     with pytest.raises(MalformedError, match="crit"):
         Statement.from_bytes(signed({**headers(CRIT=[-99999]), -99999: 1}))
 
-    assert Statement.from_bytes(signed(headers(CRIT=[labels.CWT_CLAIMS])))
+    assert Statement.from_bytes(signed(headers(CRIT=[labels.CWT_CLAIMS]))).iss == ISS
 
 
 def test_a_label_in_both_headers_is_refused() -> None:
@@ -213,11 +213,11 @@ def test_alg_is_required_although_rfc_9943_draws_it_optional() -> None:
         Statement.from_bytes(data)
 
 
-# -- the leaf -----------------------------------------------------------------------------------------------------------
+# -- the leaf ---
 
 
 def test_the_unprotected_header_is_emptied_in_the_normalised_form() -> None:
-    """LEAF-1, REG-12: N carries `a0`, whatever was submitted; a transparent statement is its statement again (REG-16)."""
+    """LEAF-1, REG-12: N carries `a0`, whatever was submitted; so a transparent statement is its statement (REG-16)."""
     plain = Statement.from_bytes(good())
     with_more = Statement.from_bytes(
         signed(headers(), unprotected={labels.TRACE_METADATA: {"x": 1}, labels.RECEIPTS: [b"r"], "note": "hi"})
@@ -294,7 +294,7 @@ def test_no_flipped_bit_gives_the_same_entry(data: st.DataObject) -> None:
     assert other.entry != Statement.from_bytes(original).entry
 
 
-# -- the hash envelope --------------------------------------------------------------------------------------------------
+# -- the hash envelope ---
 
 
 def envelope_headers(**changes: Any) -> dict[Any, Any]:
