@@ -67,11 +67,9 @@ def test_an_unknown_issuer_kid_or_signature_is_refused_with_the_reason() -> None
     assert "signature" in refusal(impostor)
 
 
-@pytest.mark.parametrize("alg", sorted(ALGORITHMS))
+@pytest.mark.parametrize("alg", sorted(set(ALGORITHMS) - {-7, -9}))
 def test_a_signature_under_another_algorithm_than_the_keys_is_refused(alg: int) -> None:
     """REG-2: a wrong-algorithm signature never passes, whatever the header says."""
-    if alg in (-7, -9):
-        pytest.skip("the algorithm of the key itself")
     good = statement()
     protected = {**good.message.headers, labels.ALG: alg}
 
