@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Mark:
         return cls.open(path, origin)
 
     @classmethod
-    def open(cls, path: Path, origin: str, open_file: type[DurableFile] = DurableFile) -> Mark:
+    def open(cls, path: Path, origin: str, open_file: Callable[[Path], DurableFile] = DurableFile) -> Mark:
         try:
             file = open_file(path)
         except OSError as error:

@@ -7,6 +7,7 @@ says what to do when something does not fit. Nothing is repaired silently.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
+from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.sqlite import SqliteStore
@@ -37,7 +39,7 @@ class Opened:
     folder: Folder
     config: Config
     ownership: Ownership
-    store: SqliteStore
+    store: Store
     mark: Mark
     in_force: InForce
     appender: Appender
@@ -48,16 +50,27 @@ class Opened:
         self.ownership.release()
 
 
-def open_log(data: Path, *, clock: Clock, watermark: Path | None = None) -> Opened:
+def open_log(
+    data: Path,
+    *,
+    clock: Clock,
+    watermark: Path | None = None,
+    wrap_store: Callable[[Store], Store] | None = None,
+    open_mark_file: Callable[[Path], DurableFile] = DurableFile,
+) -> Opened:
+    """Open the log in *data* as its owner. *wrap_store* and *open_mark_file* are where tests put faults."""
     folder = Folder(data.absolute())
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
     ownership = Ownership(folder)
     try:
         config = Config.read(folder.config)
-        store = SqliteStore(folder.database)
+        store: Store = SqliteStore(folder.database)
+        if wrap_store is not None:
+            store = wrap_store(store)
         try:
-            return _check(folder, config, ownership, store, watermark or config.watermark, clock)
+            mark_path = watermark or config.watermark
+            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock)
         except BaseException:
             store.close()
             raise
@@ -67,14 +80,20 @@ def open_log(data: Path, *, clock: Clock, watermark: Path | None = None) -> Open
 
 
 def _check(
-    folder: Folder, config: Config, ownership: Ownership, store: SqliteStore, watermark: Path, clock: Clock
+    folder: Folder,
+    config: Config,
+    ownership: Ownership,
+    store: Store,
+    watermark: Path,
+    open_mark_file: Callable[[Path], DurableFile],
+    clock: Clock,
 ) -> Opened:
     tip = store.take_over()
     head = check_tip(store, tip)
     in_force = load_in_force(store, config.origin, config.policy_key)
     check_head_signature(head, in_force)
     signer = _receipt_signer(folder, in_force)
-    mark = _open_mark(watermark, config.origin, tip)
+    mark = _open_mark(watermark, config.origin, tip, open_mark_file)
     try:
         check_mark(store, tip, mark.value, config.origin)
         if mark.value.size < tip.size:
@@ -129,17 +148,18 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
         )
 
 
-def _open_mark(path: Path, origin: str, tip: Tip) -> Mark:
+def _open_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
     if not path.exists():
         if tip.size == INIT_SIZE:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return Mark.create(path, origin, MarkValue(tip.size, tip.root))
+            Mark.create(path, origin, MarkValue(tip.size, tip.root)).close()
+            return Mark.open(path, origin, open_file)
         raise LogUnusableError(
             f"the high-water mark {path} is missing. It tells an old copy of this log from the newest. If you moved "
             "it, name it with --watermark; if it is lost and you know this copy is the newest, "
             "`transparency log restore THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes a new one"
         )
-    return Mark.open(path, origin)
+    return Mark.open(path, origin, open_file)
 
 
 def _receipt_signer(folder: Folder, in_force: InForce) -> PrivateKey:

@@ -1,0 +1,153 @@
+"""A store in memory: the contract of :mod:`transparency.log.store` without a disk, for tests of what stands above it.
+
+The same suite (``tests/log/test_store_contract.py``) holds it and every other store to the contract. The one sentence
+it cannot keep is that a commit survives power loss; a test that needs that needs a disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from transparency.errors import StoreError, TipMovedError
+from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
+from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+
+class MemoryStore:
+    """Empty when made: size 0, epoch 0. One lock makes every call a transaction, and every read a whole one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tip = Tip(0, EMPTY_ROOT, 0)
+        self._entries: list[StoredEntry] = []
+        self._tiles: dict[tuple[int, int], bytes] = {}
+        self._heads: dict[int, SignedHead] = {}
+        self._digests: dict[Entry, int] = {}
+        self._siblings: dict[bytes, list[int]] = {}
+        self._indexed = 0
+        self._intake: dict[Entry, IntakeRow] = {}
+        self._failed_at: dict[Entry, int] = {}
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    def take_over(self) -> Tip:
+        with self._lock:
+            self._tip = replace(self._tip, epoch=self._tip.epoch + 1)
+            return self._tip
+
+    def commit(self, batch: Commit) -> None:
+        with self._lock:
+            if self._tip != batch.expected:
+                raise TipMovedError("another writer has moved the tip of this log; this process must stop")
+            if batch.head.size in self._heads:
+                raise StoreError(f"there is a head of size {batch.head.size} already")
+            for index, new in enumerate(batch.entries, batch.expected.size):
+                row = StoredEntry(index, new.entry, new.kind, new.generation, new.tbs_digest, new.statement)
+                self._entries.append(row)
+            self._tiles.update(batch.tiles)
+            self._heads[batch.head.size] = batch.head
+            for entry in batch.intake_done:
+                self._forget(entry)
+            self._tip = Tip(batch.head.size, batch.head.root, self._tip.epoch)
+
+    def extend_index(self, upto: int) -> None:
+        with self._lock:
+            for row in self._entries[self._indexed : upto]:
+                self._digests.setdefault(row.entry, row.index)
+                self._siblings.setdefault(row.tbs_digest, []).append(row.index)
+            self._indexed = max(self._indexed, upto)
+
+    def intake_add(self, rows: Sequence[IntakeRow]) -> None:
+        with self._lock:
+            for row in rows:
+                self._forget(row.entry)
+                self._intake[row.entry] = replace(row, failed=None)
+
+    def intake_fail(self, entry: Entry, reason: str, time: int) -> None:
+        with self._lock:
+            row = self._intake.get(entry)
+            if row is not None:
+                self._intake[entry] = replace(row, statement=b"", failed=reason)
+                self._failed_at[entry] = time
+
+    def intake_remove(self, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            for entry in entries:
+                self._forget(entry)
+
+    def intake_forget(self, failed_before: int) -> None:
+        with self._lock:
+            for entry in [entry for entry, time in self._failed_at.items() if time < failed_before]:
+                self._forget(entry)
+
+    def _forget(self, entry: Entry) -> None:
+        self._intake.pop(entry, None)
+        self._failed_at.pop(entry, None)
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def tip(self) -> Tip:
+        with self._lock:
+            return self._tip
+
+    def entry(self, index: int) -> StoredEntry | None:
+        with self._lock:
+            return self._entries[index] if 0 <= index < len(self._entries) else None
+
+    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
+        with self._lock:
+            rows = self._entries[max(start, 0) : max(stop, 0)]
+        yield from rows
+
+    def documents(self, kind: Kind) -> list[StoredEntry]:
+        with self._lock:
+            return [row for row in self._entries if row.kind is kind is not Kind.STATEMENT]
+
+    def tile(self, level: int, index: int) -> bytes | None:
+        with self._lock:
+            return self._tiles.get((level, index))
+
+    def head(self, size: int) -> SignedHead | None:
+        with self._lock:
+            return self._heads.get(size)
+
+    def head_covering(self, index: int) -> SignedHead | None:
+        with self._lock:
+            # Heads are committed in order of size, and dicts keep the order.
+            return next((head for size, head in self._heads.items() if size > index), None)
+
+    def newest_head(self) -> SignedHead | None:
+        with self._lock:
+            return next(reversed(self._heads.values()), None)
+
+    def heads(self) -> Iterator[SignedHead]:
+        with self._lock:
+            heads = list(self._heads.values())
+        yield from heads
+
+    def find(self, entry: Entry) -> int | None:
+        with self._lock:
+            return self._digests.get(entry)
+
+    def siblings(self, tbs_digest: bytes) -> list[int]:
+        with self._lock:
+            return list(self._siblings.get(tbs_digest, ()))
+
+    def indexed_size(self) -> int:
+        with self._lock:
+            return self._indexed
+
+    def intake_get(self, entry: Entry) -> IntakeRow | None:
+        with self._lock:
+            return self._intake.get(entry)
+
+    def intake_pending(self) -> list[IntakeRow]:
+        with self._lock:
+            return [row for row in self._intake.values() if row.failed is None]
+
+    def close(self) -> None:
+        """Nothing to release."""
