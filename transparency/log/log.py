@@ -9,12 +9,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey
 from transparency.errors import JudgementStaleError, NotFoundError, OverloadedError, RefusedError
 from transparency.log import create
+from transparency.log.answers import (
+    Accepted,
+    Failed,
+    Found,
+    LogStatus,
+    Lookup,
+    Pending,
+    PolicyVersion,
+    Registered,
+)
 from transparency.log.appender import Clock
 from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy, read_policy
 from transparency.log.opening import Opened, open_log
@@ -26,8 +35,10 @@ from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Entry, Statement, entry_id
+from transparency.statements.statement import Entry, Statement
 from transparency.statements.transparent import attach_receipts
+
+__all__ = ["Accepted", "Failed", "Found", "Log", "LogStatus", "Lookup", "Pending", "PolicyVersion", "Registered"]
 
 MAX_JUDGEMENTS = 32
 KEEP_FAILED_SECONDS = 7 * 24 * 3600
@@ -35,73 +46,6 @@ KEEP_FAILED_SECONDS = 7 * 24 * 3600
 
 def system_clock() -> int:
     return int(time.time())
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """In the tree, under a released head."""
-
-    entry: Entry
-    index: int
-    receipt: bytes
-    new: bool
-
-    @property
-    def entry_id(self) -> str:
-        return entry_id(self.entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Durable in the intake table; will be in the tree, or be recorded as failed (REG-23)."""
-
-    entry: Entry
-
-    @property
-    def entry_id(self) -> str:
-        return entry_id(self.entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    reason: str
-
-
-Lookup = Found | Pending | Failed | None
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyVersion:
-    generation: int
-    index: int
-    entry_id: str
-    toml: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class LogStatus:
-    origin: str
-    iss: str
-    size: int
-    root: bytes
-    head_time: int
-    generation: int
-    epoch: int
-    waiting: int
-    accepted: int
-    sequenced: int
-    published: int
-    alive: bool
 
 
 class Log:
