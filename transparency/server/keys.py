@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from transparency.errors import LogUnusableError
 from transparency.server import media
 from transparency.server.entries import created, require_attached
 from transparency.server.problems import ProblemError
@@ -35,5 +36,10 @@ async def update_keys(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     require_attached(request)
     async with service.bodies.body_of(request, service.body_limit) as body:
-        result = await service.log.update_keys(body)
+        try:
+            result = await service.log.update_keys(body)
+        except LogUnusableError:
+            # Its message names files of the server, which are none of a client's business.
+            detail = "The service does not hold the private half of the new receipts key; put it in its keys folder first"
+            raise ProblemError(400, "Rejected", detail) from None
     return created(service, request, result)

@@ -1,0 +1,98 @@
+"""The rate limit: 429 with Retry-After, for each client by itself, in bounded memory (API-9, API-10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.served import served
+from transparency.server.limits import RateLimiter, period_name
+from transparency.server.problems import ProblemError
+from transparency.server.settings import ServerSettings
+
+
+async def test_one_request_too_many_is_429_with_scrapis_words(tmp_path: Path) -> None:
+    """API-9, API-10, API-12: for a client without a token too."""
+    now = [0.0]
+    async with served(tmp_path, clock=lambda: now[0], rate_limit=3, rate_period=60.0) as site:
+        replies = [await site.get("/policy") for _ in range(3)]
+        refused = await site.post(site.statement())
+        unknown = await site.get("/nothing")
+        healthy = await site.get("/healthz")
+        now[0] = 20.0
+        after = await site.post(site.statement())
+
+        assert {reply.status for reply in replies} == {200}
+        assert refused.status == 429
+        assert refused.problem == {-1: "Too Many Requests", -2: "Only 3 requests per minute are allowed."}
+        assert refused.headers["Retry-After"] == "20"
+        assert unknown.status == 429
+        assert healthy.status == 200
+        assert after.status == 201
+
+
+async def test_clients_are_counted_by_token_and_bad_tokens_by_address(tmp_path: Path) -> None:
+    """API-9: guessing tokens is limited like anything else."""
+    async with served(tmp_path, clock=lambda: 0.0, open=False, rate_limit=2, rate_period=1.0) as site:
+        mine, other = site.bearer("submit"), site.bearer("submit")
+        for _ in range(2):
+            assert (await site.post(site.statement(), Authorization=mine)).status == 201
+            assert (await site.post(site.statement(), Authorization="Bearer tl_wrong")).status == 401
+
+        assert (await site.post(site.statement(), Authorization=mine)).status == 429
+        assert (await site.post(site.statement(), Authorization="Bearer tl_wrong2")).status == 429
+        assert (await site.get("/policy")).status == 429
+        assert (await site.post(site.statement(), Authorization=other)).status == 201
+
+
+def test_allowance_returns_with_time_and_never_beyond_the_limit() -> None:
+    now = [0.0]
+    limiter = RateLimiter(2, 10.0, max_clients=10, clock=lambda: now[0])
+
+    def allowed() -> bool:
+        try:
+            limiter.admit("a")
+        except ProblemError:
+            return False
+        return True
+
+    assert [allowed() for _ in range(3)] == [True, True, False]
+    now[0] = 5.0
+    assert [allowed(), allowed()] == [True, False]
+    now[0] = 1_000.0
+    assert [allowed() for _ in range(3)] == [True, True, False]
+    now[0] = 0.0  # a clock that steps back takes nothing away and gives nothing
+    assert not allowed()
+
+
+def test_the_table_of_clients_is_bounded_and_forgets_the_longest_unseen() -> None:
+    limiter = RateLimiter(1, 1.0, max_clients=2, clock=lambda: 0.0)
+    limiter.admit("a")
+    limiter.admit("b")
+    with pytest.raises(ProblemError):
+        limiter.admit("a")
+    limiter.admit("c")
+
+    assert len(limiter) == 2
+    with pytest.raises(ProblemError):
+        limiter.admit("a")
+    limiter.admit("b")
+
+
+def test_periods_have_names() -> None:
+    assert [period_name(value) for value in (1.0, 60.0, 3600.0, 86400.0, 90.0, 0.5)] == [
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "90 seconds",
+        "0.5 seconds",
+    ]
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="rate limit"):
+        ServerSettings(rate_limit=0)
+    with pytest.raises(ValueError, match="TLS"):
+        ServerSettings(tls_cert=Path("cert.pem"))
