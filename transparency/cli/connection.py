@@ -16,7 +16,7 @@ from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError
 
 
-def connect(  # noqa: PLR0913
+def connect(
     log: str,
     *,
     token: str | None = None,
@@ -36,12 +36,12 @@ def connect(  # noqa: PLR0913
         client = SyncLogClient(log, token=token, pinned_keys=pinned_keys, timeout=timeout, retries=retries, tls=tls)
     except MalformedError as error:
         raise CommandError(Exit.USAGE, str(error)) from error
-    if token is not None and not _is_protected(log):
+    if token is not None and not is_protected(log):
         warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
     return client
 
 
-def _is_protected(log: str) -> bool:
+def is_protected(log: str) -> bool:
     url = URL(log)
     if url.scheme == "https" or url.host == "localhost":
         return True

@@ -37,7 +37,9 @@ def require_log(data: Path) -> Folder:
 def refuse_existing_log(data: Path) -> None:
     """Before a log is made: the folder must be absent or empty."""
     if Folder(data.absolute()).exists():
-        raise CommandError(Exit.CANNOT_WRITE, f"{data} holds a log already", f"Run it: `transparency serve --data {data}`.")
+        raise CommandError(
+            Exit.CANNOT_WRITE, f"{data} holds a log already", f"Run it: `transparency serve --data {data}`."
+        )
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")
 

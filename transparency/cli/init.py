@@ -16,8 +16,12 @@ def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
         "--watermark", type=click.Path(path_type=Path), metavar="FILE",
         help="The high-water mark; outside DIR, best on another disk. Default: beside DIR.",
     )(function)  # fmt: skip
-    function = click.option("--iss", metavar="URI", help="The service's name in receipts. Default: https://ORIGIN.")(function)
-    return click.option("--origin", metavar="NAME", help="The log's own name, for ever. Default: a random one.")(function)
+    function = click.option("--iss", metavar="URI", help="The service's name in receipts. Default: https://ORIGIN.")(
+        function
+    )
+    return click.option("--origin", metavar="NAME", help="The log's own name, for ever. Default: a random one.")(
+        function
+    )
 
 
 @click.command(epilog="Example: transparency init --data ./log --origin log.acme.example/agents")

@@ -29,10 +29,20 @@ def command() -> None:
     """
 
 
-@command.command("add", epilog="Example: transparency issuer add --data ./log --iss https://acme.example --key issuer.pub.pem")
+@command.command(
+    "add", epilog="Example: transparency issuer add --data ./log --iss https://acme.example --key issuer.pub.pem"
+)
 @data_option()
 @click.option("--iss", required=True, metavar="URI", help="The issuer, exactly as its statements say.")
-@click.option("--key", "keys", required=True, multiple=True, type=click.Path(), metavar="FILE", help="Its public key (repeatable): PEM, DER, JWK or COSE_Key.")
+@click.option(
+    "--key",
+    "keys",
+    required=True,
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Its public key (repeatable): PEM, DER, JWK or COSE_Key.",
+)
 @json_option()
 def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Let an issuer register statements signed with these keys."""
@@ -51,7 +61,9 @@ def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
 
     with open_admin(data) as admin:
         policy, registered = change_policy(admin, folder, build)
-    _report(policy, iss, "may register now" if registered else "could register already; nothing changed", as_json=as_json)
+    _report(
+        policy, iss, "may register now" if registered else "could register already; nothing changed", as_json=as_json
+    )
 
 
 @command.command("list", epilog="Example: transparency issuer list --data ./log")
@@ -103,9 +115,13 @@ def _check_iss(iss: str) -> None:
 
 
 def _find(keys: tuple[PublicKey, ...], kid: str) -> PublicKey:
-    found = [key for key in keys if key.kid.hex().startswith(kid.lower()) or key.thumbprint.hex().startswith(kid.lower())]
+    found = [
+        key for key in keys if key.kid.hex().startswith(kid.lower()) or key.thumbprint.hex().startswith(kid.lower())
+    ]
     if not re.fullmatch(r"[0-9A-Fa-f]{4,}", kid) or len(found) != 1:
-        raise CommandError(Exit.BAD_INPUT, f"--kid {kid} names {len(found)} of its keys", "Give at least 4 hex digits of one.")
+        raise CommandError(
+            Exit.BAD_INPUT, f"--kid {kid} names {len(found)} of its keys", "Give at least 4 hex digits of one."
+        )
     return found[0]
 
 

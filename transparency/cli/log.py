@@ -107,7 +107,14 @@ def backup(data: Path, target: Path, with_keys: bool, as_json: bool) -> None:
 @data_option()
 @_WATERMARK
 @click.option("--accept-missing-mark", is_flag=True, help="The mark is lost: go on from the backup and make a new one.")
-@click.option("--new-origin", is_flag=False, flag_value="", default=None, metavar="[NAME]", help="Start a new log instead, with the backup's issuers.")
+@click.option(
+    "--new-origin",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[NAME]",
+    help="Start a new log instead, with the backup's issuers.",
+)
 @json_option()
 def restore(
     source: Path, data: Path, watermark: Path | None, accept_missing_mark: bool, new_origin: str | None, as_json: bool

@@ -34,13 +34,13 @@ _COMMANDS = {
 class Cli(LazyGroup):
     """The root group. ``main`` replaces click's so that every exit code is ours, also under click's test runner."""
 
-    def main(  # noqa: PLR0913 - click's signature
+    def main(
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
-        windows_expand_args: bool = True,  # noqa: FBT001, FBT002
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
         **extra: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         words = list(sys.argv[1:] if args is None else args)
@@ -95,7 +95,7 @@ def run() -> NoReturn:
 
 def _fail(error: Exception, words: Sequence[str]) -> NoReturn:
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        import traceback  # noqa: PLC0415 - only here
+        import traceback
 
         traceback.print_exception(error)
     failure: Failure = describe(error)

@@ -25,7 +25,9 @@ def command() -> None:
 @command.command(epilog="Example: transparency policy show --log https://log.example")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The log's data folder; or:")
 @click.option("--log", cls=Setting, envvar="TRANSPARENCY_LOG", metavar="URL", help="The log [TRANSPARENCY_LOG].")
-@click.option("--token", cls=Setting, envvar="TRANSPARENCY_TOKEN", metavar="T", help="Access token [TRANSPARENCY_TOKEN].")
+@click.option(
+    "--token", cls=Setting, envvar="TRANSPARENCY_TOKEN", metavar="T", help="Access token [TRANSPARENCY_TOKEN]."
+)
 @click.option("--cacert", cls=Setting, type=click.Path(), metavar="FILE", help="Trust this CA file for TLS.")
 @json_option()
 def show(data: Path | None, log: str | None, token: str | None, cacert: str | None, as_json: bool) -> None:

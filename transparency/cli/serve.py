@@ -6,6 +6,7 @@ import asyncio
 import errno
 import ipaddress
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -27,12 +28,16 @@ from transparency.server.tokens import TokenStore
 @data_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--open", "is_open", is_flag=True, help="No tokens for submitting and reading. Signatures and policy still apply.")
+@click.option(
+    "--open", "is_open", is_flag=True, help="No tokens for submitting and reading. Signatures and policy still apply."
+)
 @click.option("--public", is_flag=True, help="No tokens for reading.")
 @click.option("--tls-cert", type=click.Path(path_type=Path), metavar="PEM", help="Certificate chain; serves https.")
 @click.option("--tls-key", type=click.Path(path_type=Path), metavar="PEM", help="Its private key.")
 @click.option("--base-url", metavar="URL", help="How clients reach the log behind a proxy.")
-@click.option("--rate-limit", type=click.IntRange(0), metavar="N", help="Requests a minute and client; 0 lifts the limit.")
+@click.option(
+    "--rate-limit", type=click.IntRange(0), metavar="N", help="Requests a minute and client; 0 lifts the limit."
+)
 @click.option("--access-log", metavar="FILE", help="Structured access log, without payloads or tokens; - is stderr.")
 @log_creation_options
 def command(
@@ -59,7 +64,9 @@ def command(
     except OSError as error:
         if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
             raise CommandError(
-                Exit.CANNOT_WRITE, f"cannot listen on {host}:{port}: {_reason(error)}", "Choose another --port or --host."
+                Exit.CANNOT_WRITE,
+                f"cannot listen on {host}:{port}: {_reason(error)}",
+                "Choose another --port or --host.",
             ) from error
         raise
     finally:
@@ -71,17 +78,20 @@ def _settings(
     host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
     base_url: str | None, rate_limit: int | None, access_log: str | None,
 ) -> ServerSettings:  # fmt: skip
-    limit = {} if rate_limit is None else {"rate_limit": rate_limit or None}
     if (tls_cert is None) != (tls_key is None):
         raise CommandError(Exit.USAGE, "--tls-cert and --tls-key belong together")
     settings = ServerSettings(
         host=host, port=port, open=is_open, public=public, tls_cert=tls_cert, tls_key=tls_key, base_url=base_url,
-        access_log=access_log, **limit,
+        access_log=access_log,
     )  # fmt: skip
+    if rate_limit is not None:
+        settings = replace(settings, rate_limit=rate_limit or None)
     try:
         tls_context(settings)
     except ssl.SSLError as error:
-        raise CommandError(Exit.BAD_INPUT, "--tls-cert and --tls-key are not a certificate chain and its key") from error
+        raise CommandError(
+            Exit.BAD_INPUT, "--tls-cert and --tls-key are not a certificate chain and its key"
+        ) from error
     except OSError as error:
         raise CommandError(Exit.NO_INPUT, f"--tls-cert or --tls-key: {error.strerror}") from error
     return settings

@@ -64,7 +64,7 @@ def _checked(path: Path, name: str, value: object) -> str | list[str]:
 class Setting(click.Option):
     """An option whose default is a setting of the config file; its environment variable is click's own ``envvar``."""
 
-    def get_default(self, ctx: click.Context, call: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002 - click's
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:  # noqa: ANN401 - click's
         values = ctx.find_root().meta.get(__name__)
         if values is None:
             values = ctx.find_root().meta[__name__] = read_config(config_path())

@@ -37,7 +37,7 @@ from transparency.statements.statement import Statement
 @passphrase_option()
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @json_option()
-def command(  # noqa: PLR0913 - one a flag
+def command(
     file: str, key: str, iss: str, sub: str | None, content_type: str | None, out: str | None,
     detached: bool, private: bool, iat: int | None, passphrase_file: str | None, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
@@ -76,7 +76,7 @@ def default_out(file: str) -> str:
     return str(path.with_suffix(".cose")) if path.suffix != ".cose" else f"{file}.cose"
 
 
-def sign_named(  # noqa: PLR0913
+def sign_named(
     record: bytes,
     signer: Signer,
     file: str,

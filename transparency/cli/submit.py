@@ -46,7 +46,7 @@ _SIGN1_HEAD = b"\xd2"
 @passphrase_option()
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @json_option()
-def command(  # noqa: PLR0913 - one a flag
+def command(
     file: str, log: str, token: str | None, cacert: str | None, payload: str | None, out: str | None,
     log_key: tuple[str, ...], key: str | None, iss: str | None, sub: str | None, content_type: str | None,
     private: bool, detached: bool, no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool,

@@ -65,7 +65,9 @@ def list_(data: Path, as_json: bool) -> None:
         return
     console = out()
     for token in tokens:
-        console.print(f"{token.id}  {_state(token, now):<22}  {', '.join(sorted(token.scopes)):<12}  {safe(token.note)}")
+        console.print(
+            f"{token.id}  {_state(token, now):<22}  {', '.join(sorted(token.scopes)):<12}  {safe(token.note)}"
+        )
     if not tokens:
         note("there are no tokens: transparency token create --data DIR")
 

@@ -28,14 +28,25 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 _ORDER = (Exit.NEGATIVE, Exit.CANNOT_TELL, Exit.WARNINGS, Exit.OK)
 
 
-@click.command(
-    epilog="Example: transparency verify session.t.cose --log-key log.keys --issuer-key issuer.pub.pem"
-)
+@click.command(epilog="Example: transparency verify session.t.cose --log-key log.keys --issuer-key issuer.pub.pem")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option("--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable).")
-@click.option("--issuer-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the issuer (repeatable).")
-@click.option("--trust", cls=Setting, type=click.Path(), metavar="TOML", help="Logs and issuers by name, with their keys.")
-@click.option("--payload", type=click.Path(), metavar="FILE", help="The record, if it is not in the statement nor beside it.")
+@click.option(
+    "--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable)."
+)
+@click.option(
+    "--issuer-key",
+    cls=Setting,
+    multiple=True,
+    type=click.Path(),
+    metavar="KEYFILE",
+    help="Keys of the issuer (repeatable).",
+)
+@click.option(
+    "--trust", cls=Setting, type=click.Path(), metavar="TOML", help="Logs and issuers by name, with their keys."
+)
+@click.option(
+    "--payload", type=click.Path(), metavar="FILE", help="The record, if it is not in the statement nor beside it."
+)
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
@@ -141,7 +152,9 @@ def _many(verifier: Verifier, names: list[str], *, as_json: bool) -> int:
             if as_json:
                 rows.append({"file": file, **report.to_json()})
             else:
-                _print_line(progress.console if progress.live.is_started and console.is_terminal else console, file, report)
+                _print_line(
+                    progress.console if progress.live.is_started and console.is_terminal else console, file, report
+                )
     worst = next(code for code in _ORDER if code in codes)
     if as_json:
         print_json({"exit-code": worst, "counts": counts, "files": rows})

@@ -21,7 +21,7 @@ from yarl import URL
 
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
 from transparency.client.retry import Backoff, parse_http_date
-from transparency.client.transport import Answer, Request, Transport
+from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, UnreachableError
 from transparency.statements.statement import Statement, parse_entry_id
@@ -53,7 +53,7 @@ class Submission:
 class LogClient:
     """One log. Use as ``async with LogClient(url) as log``."""
 
-    def __init__(  # noqa: PLR0913 - one keyword per thing a caller can set
+    def __init__(
         self,
         url: str,
         *,
@@ -66,7 +66,7 @@ class LogClient:
         tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        random: Callable[[], float] = secrets.SystemRandom().random,
+        random: Callable[[], float] = CHANCE,
     ) -> None:
         self.url = _base(url)
         if token is not None and not _TOKEN.fullmatch(token):
@@ -126,7 +126,7 @@ class LogClient:
         location = self._location(url, answer)
         if answer.status == _ACCEPTED:
             answer = await self._poll(location, answer, wait=wait)
-        elif answer.status != _CREATED and answer.status != 200:  # noqa: PLR2004 - an older service answers 200
+        elif answer.status not in (_CREATED, 200):  # some services answer 200 to a statement they know
             raise _not_a_log(self.url, f"it answered {answer.status} to a registration")
         receipt = None
         if answer.status not in (_ACCEPTED, _NO_CONTENT):

@@ -44,7 +44,7 @@ class SignedRecord:
     """Why there is no trace-metadata, for the person who signs; empty where there is."""
 
 
-def sign_record(  # noqa: PLR0913 - one keyword per choice of the person who signs
+def sign_record(
     record: bytes,
     signer: Signer,
     *,

@@ -25,6 +25,7 @@ from transparency.errors import ServiceRefusedError, UnreachableError
 _CHUNK = 64 * 1024
 _CLIENT_ERRORS = 400
 _OK = range(200, 300)
+CHANCE = secrets.SystemRandom().random
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Answer:
 class Transport:
     """Owns the session (unless one was given), the pauses and the number of attempts."""
 
-    def __init__(  # noqa: PLR0913 - what a test replaces, each by name
+    def __init__(
         self,
         *,
         session: aiohttp.ClientSession | None = None,
@@ -61,7 +62,7 @@ class Transport:
         tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        random: Callable[[], float] = secrets.SystemRandom().random,
+        random: Callable[[], float] = CHANCE,
     ) -> None:
         self._given = session
         self._session = session
