@@ -46,6 +46,7 @@ def check(example: dict[str, Any]) -> None:
     message.verify(key_of(example), external_aad=external)
     assert message.payload == example["input"]["plaintext"].encode()
     signed = bytes.fromhex(example["intermediates"]["ToBeSign_hex"])
+    assert message.payload is not None
     assert sig_structure(message.protected, message.payload, external) == signed
 
 
@@ -114,7 +115,7 @@ def test_a_detached_statement_verifies_with_its_payload(vectors: dict[str, Any])
 @pytest.mark.parametrize(
     ("folder", "valid"), [("valid-es256", True), ("valid-eddsa", True), ("fail-bad-statement-sig", False)]
 )
-def test_the_statements_of_scitt_cose(folder: str, valid: bool) -> None:  # noqa: FBT001 - a table's column
+def test_the_statements_of_scitt_cose(folder: str, valid: bool) -> None:
     path = VECTORS / "scitt-cose" / folder
     (key,) = read_public_keys((path / "issuer-key.pub").read_bytes())
     message = Sign1.from_bytes((path / "statement.cose").read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import hashlib
 import pickle
 from typing import Any
 
@@ -54,8 +55,6 @@ def test_a_compressed_point_is_read_and_has_the_same_thumbprint() -> None:
 )
 def test_the_thumbprint_covers_the_required_members(name: str, members: set[int]) -> None:
     """RFC 9679 §4; RFC 9964 §6 for AKP, where alg is required."""
-    import hashlib  # noqa: PLC0415 - a second way to the same value, used here only
-
     key = KEYS[name].public
     required = {label: value for label, value in key.to_cose_key().items() if label in members}
     assert len(required) == len(members)
@@ -407,7 +406,7 @@ def test_random_maps_are_refused_with_our_own_errors(key: dict[int, Any]) -> Non
 def test_a_cose_key_is_written_deterministically() -> None:
     data = KEYS["EC P-256"].public.to_cose_key_bytes()
     assert encode(decode(data)) == data
-    assert [label for label in decode(data)] == [1, 2, -1, -2, -3]
+    assert list(decode(data)) == [1, 2, -1, -2, -3]
 
 
 def test_each_algorithm_can_make_its_key() -> None:

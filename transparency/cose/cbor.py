@@ -22,7 +22,7 @@ import cbor2
 
 from transparency.errors import MalformedError
 
-__all__ = ["CBORTag", "bstr", "decode", "encode", "read", "read_bstr", "skip"]
+__all__ = ["CBORTag", "bstr", "bstr_head", "decode", "encode", "read", "read_bstr", "skip"]
 
 CBORTag = cbor2.CBORTag
 
@@ -35,6 +35,11 @@ _UINT, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(8)
 _FALSE, _TRUE, _NULL, _HALF, _SINGLE, _DOUBLE = 20, 21, 22, 25, 26, 27
 _ONE_BYTE_ARGUMENT: Final = 24
 _FLOATS: Final = {_HALF: ">e", _SINGLE: ">f", _DOUBLE: ">d"}
+# For the heads 24 to 27: how many bytes the argument takes, and the least one that needs so many.
+_WIDTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
+_LEAST: Final = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
+_BYTES_HEAD: Final = 0x40
+_HEADS_OF_A_MAJOR_TYPE: Final = 32
 _CANONICAL_NAN: Final = b"\xf9\x7e\x00"
 _TWO_BYTE_LENGTH: Final = struct.Struct(">BH")
 _MAX_ARGUMENT: Final = (1 << 64) - 1
@@ -60,12 +65,16 @@ def _head(major: int, argument: int) -> bytes:
     raise MalformedError(msg)
 
 
+def bstr_head(length: int) -> bytes:
+    """Give the head of a byte string, for those who join the pieces themselves and so copy a payload once."""
+    if 0xFF < length <= 0xFFFF:  # most payloads: the general way costs three times as much
+        return _TWO_BYTE_LENGTH.pack(0x59, length)
+    return _head(_BYTES, length)
+
+
 def bstr(data: bytes) -> bytes:
     """Give ``data`` as a CBOR byte string."""
-    length = len(data)
-    if 0xFF < length <= 0xFFFF:  # most payloads: the general way costs three times as much
-        return _TWO_BYTE_LENGTH.pack(0x59, length) + data
-    return _head(_BYTES, length) + data
+    return bstr_head(len(data)) + data
 
 
 def encode(value: object) -> bytes:
@@ -184,10 +193,9 @@ def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
     """Read a byte string that starts at ``pos``; give its content and where it ends."""
     if not 0 <= pos < len(data):
         _cut_short(len(data))
-    initial = data[pos]
-    if initial >> 5 != _BYTES:
+    length = data[pos] - _BYTES_HEAD
+    if not 0 <= length < _HEADS_OF_A_MAJOR_TYPE:
         _refuse("a byte string belongs here", pos)
-    length = initial & 31
     start = pos + 1
     if length >= _ONE_BYTE_ARGUMENT:
         length, start = _long_argument(data, pos, length)
@@ -282,13 +290,12 @@ def _long_argument(data: bytes, start: int, info: int) -> tuple[int, int]:
     """Read an argument of 1, 2, 4 or 8 bytes after the head byte at ``start``, refusing one that had a shorter form."""
     if info > _DOUBLE:
         _refuse("indefinite lengths and reserved heads are not used", start)
-    width = 1 << (info - _ONE_BYTE_ARGUMENT)
+    width = _WIDTHS[info]
     pos = start + 1 + width
     if pos > len(data):
         _cut_short(len(data))
     argument = int.from_bytes(data[start + 1 : pos], "big")
-    # 24..255 need one byte; otherwise the value must not fit half the width.
-    if argument < _ONE_BYTE_ARGUMENT if width == 1 else not argument >> (4 * width):
+    if argument < _LEAST[info]:
         _refuse("a head is longer than it needs to be", start)
     return argument, pos
 

@@ -114,8 +114,9 @@ class Sign1:
 
 def sig_structure(protected: bytes, payload: bytes, external_aad: bytes = b"") -> bytes:
     """Give the bytes that are signed (RFC 9052 §4.4)."""
+    head = cbor.bstr_head
     aad = cbor.bstr(external_aad) if external_aad else _EMPTY_BYTES
-    return _CONTEXT + cbor.bstr(protected) + aad + cbor.bstr(payload)
+    return b"".join((_CONTEXT, head(len(protected)), protected, aad, head(len(payload)), payload))
 
 
 def sign1(
