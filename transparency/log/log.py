@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey
@@ -57,7 +57,7 @@ class Log:
         self._store = opened.store
         self._in_force = opened.in_force
         self._judge = Judge(opened.in_force.policy.policy)
-        self._receipts = Receipts(opened.store)
+        self._receipts = Receipts(opened.store, lambda: opened.appender.tip.size)
         self._sequencer: Sequencer | None = None
         self._background: set[asyncio.Task[None]] = set()
         self.on_failure: Callable[[BaseException], None] | None = None
@@ -89,7 +89,7 @@ class Log:
         sequencer.start({row.entry for row in pending})
         await sequencer.write(lambda: self._store.intake_forget(self._clock() - KEEP_FAILED_SECONDS))
         for row in pending:
-            self._in_background(Statement.from_bytes(row.statement), row.judgement)
+            self._in_background(self._finish_intake(Statement.from_bytes(row.statement), row.judgement))
 
     async def stop(self) -> None:
         """Drain and close. What was accepted is committed first."""
@@ -171,10 +171,8 @@ class Log:
         if self.sequencer.taken_in(statement.entry):
             return Accepted(statement.entry)
         judgement = self._judge.judge(statement, self.sequencer.decision_time())
-        await self.sequencer.take_in(
-            IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
-        )
-        self._in_background(statement, judgement)
+        # Shielded as one: a client that goes away must not leave a durable row that nobody brings into the tree.
+        await asyncio.shield(self._in_background(self._take_in(statement, judgement)))
         return Accepted(statement.entry)
 
     async def update_policy(self, data: bytes) -> Registered:
@@ -237,10 +235,21 @@ class Log:
                 judgement = None
         raise OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
 
-    def _in_background(self, statement: Statement, judgement: Judgement) -> None:
-        task = asyncio.create_task(self._finish_intake(statement, judgement))
+    def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at: a failed store has been told to on_failure, and to all who still wait
+
+    async def _take_in(self, statement: Statement, judgement: Judgement) -> None:
+        row = IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
+        await self.sequencer.take_in(row)
+        self._in_background(self._finish_intake(statement, judgement))
 
     async def _finish_intake(self, statement: Statement, judgement: Judgement) -> None:
         """Bring an acknowledged statement into the tree; a refusal is recorded, an overload waited out."""
@@ -309,10 +318,7 @@ class Log:
         return [other for other in self._store.siblings(self.stored(index).tbs_digest) if other != index]
 
     def newest_head(self) -> SignedHead:
-        head = self._store.newest_head()
-        if head is None:
-            raise NotFoundError("this log has no head")
-        return head
+        return self._receipts.newest()
 
     def check_newest_head(self) -> None:
         """What readiness means: the newest head is signed by a key of ours over the root it says."""

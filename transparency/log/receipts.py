@@ -6,6 +6,8 @@ statement gives the same receipt; once that key is retired, from the newest head
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from transparency.errors import NotFoundError
 from transparency.log.store import Store
 from transparency.merkle.proofs import consistency_path, inclusion_path
@@ -16,23 +18,33 @@ from transparency.statements.receipt import SignedHead, consistency_receipt, inc
 
 
 class Receipts:
-    """Reads only. The tile cache belongs to the thread that reads, which is the event loop's."""
+    """Reads only. The tile cache belongs to the thread that reads, which is the event loop's.
 
-    def __init__(self, store: Store) -> None:
+    *published* is the size of the newest head whose mark is written. The store may hold one more, between its commit
+    and its mark: that one is shown to nobody, else an old copy that the mark still lets in could contradict it.
+    """
+
+    def __init__(self, store: Store, published: Callable[[], int]) -> None:
         self._store = store
+        self._published = published
         self._hashes = TileHashes(store.tile)
+
+    def newest(self) -> SignedHead:
+        head = self._store.head(self._published())
+        if head is None:
+            raise NotFoundError("this log has no head")
+        return head
 
     def head_for(self, index: int, keys: ServiceKeys) -> SignedHead:
         head = self._store.head_covering(index)
-        if head is None:
+        if head is None or head.size > self._published():
             raise NotFoundError(f"no tree head covers index {index}")
         if head.kid not in {key.kid for key in keys.current(keyset.RECEIPTS)}:
-            newest = self._store.newest_head()
-            return newest if newest is not None else head
+            return self.newest()
         return head
 
     def head_of_size(self, size: int) -> SignedHead:
-        head = self._store.head(size)
+        head = self._store.head(size) if size <= self._published() else None
         if head is None:
             raise NotFoundError(f"this log has signed no tree head of size {size}")
         return head

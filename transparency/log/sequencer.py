@@ -25,7 +25,7 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -164,7 +164,8 @@ class Sequencer:
     async def take_in(self, row: IntakeRow) -> None:
         """Make an acknowledged statement durable before it is sequenced (REG-23)."""
         self._refuse_if_closed()
-        if len(self._intake) >= MAX_WAITING:
+        # Those that are durable and wait for their batch count too, or a flood of them would grow without end.
+        if len(self._intake) + len(self._pending_intake) >= MAX_WAITING:
             raise _overloaded()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._intake.append((row, future))
@@ -229,7 +230,12 @@ class Sequencer:
     async def _flush_intake(self) -> None:
         taken, self._intake = self._intake, []
         rows = [row for row, _ in taken]
-        await self.write(lambda: self._store.intake_add(rows))
+        try:
+            await self.write(lambda: self._store.intake_add(rows))
+        except BaseException:
+            # They are in no table that a failure looks through: they are told here.
+            _tell(future for _, future in taken)
+            raise
         self._pending_intake.update(row.entry for row in rows)
         for _, future in taken:
             if not future.done():
@@ -303,16 +309,19 @@ class Sequencer:
         if self.failed is not None:
             return
         self.failed = error
-        message = "the log has stopped because its storage failed"
-        waiting: list[asyncio.Future[Any]] = [*self._in_flight.values(), *(future for _, future in self._intake)]
-        for future in waiting:
-            if not future.done():
-                future.set_exception(StoreError(message))
+        _tell(self._in_flight.values())
+        _tell(future for _, future in self._intake)
         self._in_flight.clear()
         self._queue.clear()
         self._intake = []
         if self.on_failure is not None:
             self.on_failure(error)
+
+
+def _tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_exception(StoreError("the log has stopped because its storage failed"))
 
 
 def document_judgement(generation: int) -> Judgement:
