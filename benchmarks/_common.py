@@ -1,0 +1,77 @@
+"""What the benchmarks share: statements to work on, and the limit that every figure is a ratio to.
+
+The limit is a bare loop over ``cryptography``'s ES256 verify, on as many processes as there are cores, over distinct
+statements, in the same run: machines are noisy, and a figure without its limit says little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from transparency.cose.keys import PrivateKey
+from transparency.statements.statement import Statement, sign_statement
+
+ES256 = -7
+ISS = "https://bench.example"
+
+
+def make_statements(count: int, size: int, key: PrivateKey) -> list[bytes]:
+    """*count* distinct statements with payloads of *size* bytes."""
+    return [
+        sign_statement(_payload(number, size), key, iss=ISS, sub=f"urn:bench:{number}", content_type="application/json")
+        for number in range(count)
+    ]
+
+
+def _payload(number: int, size: int) -> bytes:
+    seed = hashlib.sha256(str(number).encode()).hexdigest()
+    return (f'{{"n":{number},"pad":"' + seed * (size // len(seed) + 1))[: size - 2].encode() + b'"}'
+
+
+def _verify_loop(key: bytes, work: Sequence[tuple[bytes, bytes]], start: object, seconds: object) -> None:
+    public = load_der_public_key(key)
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    ecdsa = ec.ECDSA(hashes.SHA256())
+    signed = [
+        (utils.encode_dss_signature(int.from_bytes(sig[:32], "big"), int.from_bytes(sig[32:], "big")), tbs)
+        for tbs, sig in work
+    ]
+    start.wait()  # type: ignore[attr-defined]
+    began = time.perf_counter()
+    for signature, tbs in signed:
+        public.verify(signature, tbs, ecdsa)
+    seconds.put(time.perf_counter() - began)  # type: ignore[attr-defined]
+
+
+def verify_limit(key: PrivateKey, statements: Sequence[bytes], processes: int | None = None) -> float:
+    """Bare ES256 verifications a second, all cores together."""
+    count = processes or os.cpu_count() or 1
+    parsed = [Statement.from_bytes(data) for data in statements]
+    work = [(statement.to_be_signed, statement.message.signature) for statement in parsed]
+    context = multiprocessing.get_context("fork")
+    start, seconds = context.Event(), context.Queue()
+    shares = [work[number::count] for number in range(count)]
+    workers = [
+        context.Process(target=_verify_loop, args=(key.public.to_der(), share, start, seconds)) for share in shares
+    ]
+    for worker in workers:
+        worker.start()
+    time.sleep(0.3)
+    start.set()
+    slowest = max(seconds.get() for _ in workers)
+    for worker in workers:
+        worker.join()
+    return len(work) / slowest
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
