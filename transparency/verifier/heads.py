@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from transparency.statements.receipt import Receipt
+from transparency.verifier.receipt_reader import ReceiptReader
 
 if TYPE_CHECKING:
     from transparency.cose.keys import PublicKey
@@ -22,6 +23,7 @@ class HeadCache:
     """Heads whose signature was found good. Failures are not kept: they are not worth a place."""
 
     def __init__(self, most: int = MAX_HEADS) -> None:
+        self.reader = ReceiptReader()
         self._most = most
         self._good: dict[tuple[bytes, bytes, bytes, bytes], None] = {}
 

@@ -33,38 +33,44 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Registration:
+    """A receipt that counts: which entry it registers, and the log's key that says so."""
+
+    receipt: Receipt
+    signer: LogKey
+    entry: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
-    """What one receipt came to; ``good`` when it counts as a registration in a trusted log."""
+    """What one receipt came to; ``registration`` when it counts."""
 
     checks: list[Check]
-    good: bool = False
-    claims: tuple[Claim, ...] = ()
+    registration: Registration | None = None
 
 
 def check_receipts(
     subject: Subject, keys: KeyIndex, heads: HeadCache, *, strict: bool
-) -> tuple[list[Check], tuple[Claim, ...]]:
-    """Every receipt in its order, then whether one of them counts (TSt-5); the first good one gives the claims."""
+) -> tuple[list[Check], Registration | None]:
+    """Every receipt in its order, and the first of them that counts (TSt-5)."""
     try:
         receipts = receipts_of(subject.message)
     except MalformedError as error:
-        return [Check("receipt", "failed", str(error))], ()
+        return [Check("receipt", "failed", str(error))], None
     if not receipts:
         detail = "the statement carries no receipt, so it does not show that it is registered"
-        return [Check("receipt", "not_checked", detail), Check("registered", "not_checked", detail)], ()
+        return [Check("receipt", "not_checked", detail), Check("registered", "not_checked", detail)], None
     checks = [Check("receipt", "passed", "", {"receipts": len(receipts)})]
-    claims: tuple[Claim, ...] = ()
-    good = False
+    registration = None
     for position, data in enumerate(receipts):
         judged = _check_receipt(position, data, subject, keys, heads, strict=strict)
         checks += judged.checks
-        if judged.good and not good:
-            good, claims = True, judged.claims
-    if good:
+        registration = registration or judged.registration
+    if registration is not None:
         checks.append(Check("registered", "passed"))
     else:
         checks.append(Check("registered", "not_checked", _why_none_counts(checks)))
-    return checks, claims
+    return checks, registration
 
 
 def _why_none_counts(checks: Sequence[Check]) -> str:
@@ -78,7 +84,7 @@ def _check_receipt(
     position: int, data: bytes, subject: Subject, keys: KeyIndex, heads: HeadCache, *, strict: bool
 ) -> Judged:
     try:
-        receipt = Receipt.from_bytes(data)
+        receipt = heads.reader.read(data)
     except TransparencyError as error:
         return Judged([_refuse_form(position, data, keys, error)])
     checks = [Check("receipt-form", "passed", receipt=position)]
@@ -95,8 +101,9 @@ def _check_receipt(
     identity = _check_identity(position, receipt, found.signer.log)
     validity = _check_validity(position, receipt, found.signer.trusted)
     checks += [identity, validity]
-    good = validity.outcome == "passed" and not any(check.outcome == "failed" for check in checks)
-    return Judged(checks, good, _claims(receipt, found) if good else ())
+    if validity.outcome != "passed" or any(check.outcome == "failed" for check in checks):
+        return Judged(checks)
+    return Judged(checks, Registration(receipt, found.signer, found.entry))
 
 
 def _refuse_form(position: int, data: bytes, keys: KeyIndex, error: TransparencyError) -> Check:
@@ -209,10 +216,9 @@ def _check_validity(position: int, receipt: Receipt, trusted: TrustedKey) -> Che
     return Check("key-validity", "passed", receipt=position)
 
 
-def _claims(receipt: Receipt, found: _Proven) -> tuple[Claim, ...]:
-    signer = found.signer
-    if signer is None:
-        return ()
+def registration_claims(registration: Registration) -> tuple[Claim, ...]:
+    """What the log's signature makes reliable; size and index only where the size is signed (RC-18)."""
+    receipt, signer = registration.receipt, registration.signer
     bare = signer.log.bare
     basis = "claimed by the holder of the given log key" if bare else "signed by the trusted log"
     values: list[tuple[str, str | int | None]] = [
@@ -222,7 +228,7 @@ def _claims(receipt: Receipt, found: _Proven) -> tuple[Claim, ...]:
         ("head-time", receipt.iat),
     ]
     if signer.log.leaf == "digest":
-        values.append(("entry-id", entry_id(found.entry)))
+        values.append(("entry-id", entry_id(registration.entry)))
     if receipt.tree_size is not None:
         values += [("tree-size", receipt.tree_size), ("index", receipt.inclusion[0].index)]
     return tuple(Claim(name, value, basis) for name, value in values if value is not None)

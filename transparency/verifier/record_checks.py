@@ -27,14 +27,14 @@ _OUTCOMES: Final[Mapping[Level, Outcome]] = {
 _JSON_TYPES: Final = frozenset({CONTENT_TYPE, "application/json"})
 
 
-def check_records(subject: Subject) -> tuple[list[Check], tuple[Claim, ...]]:
+def check_records(subject: Subject) -> tuple[list[Check], VacRecord | None]:
     """Envelope, both copies of trace-metadata, and the subject, against the record's exact bytes."""
     checks = check_envelope(subject)
     checks += _check_metadata(subject)
     record = _vac_of(subject)
     if record is not None and record.session_id is not None:
         checks.append(_check_subject(subject, record.session_id))
-    return checks, _claims(subject, record)
+    return checks, record
 
 
 def check_envelope(subject: Subject) -> list[Check]:
@@ -98,7 +98,7 @@ def _check_subject(subject: Subject, session_id: str) -> Check:
     return Check("subject", "warned", "the statement's sub is not the record's session id")
 
 
-def _claims(subject: Subject, record: VacRecord | None) -> tuple[Claim, ...]:
+def record_claims(subject: Subject, record: VacRecord | None) -> tuple[Claim, ...]:
     """What the record says of itself: payload values only, never a header's (formats.md 3.3 item 6)."""
     if subject.record is None:
         return ()

@@ -6,14 +6,14 @@ check to be *there* and passed, so that a check which was forgotten can only eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from transparency.verifier.display import iso_utc, safe_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Outcome = Literal["passed", "failed", "warned", "not_checked"]
 Verdict = Literal["verified", "failed", "cannot-tell", "warnings"]
@@ -107,7 +107,8 @@ class Report:
 
     checks: tuple[Check, ...]
     required: frozenset[str]
-    facts: Facts = field(default_factory=Facts)
+    facts: Callable[[], Facts] = Facts
+    """Made when asked for: in bulk most reports are only counted."""
 
     @property
     def verdict(self) -> Verdict:
@@ -136,7 +137,8 @@ class Report:
         """What may be relied on: nothing at all once a check has failed."""
         if self.verdict == "failed":
             return ()
-        return self.facts.issuer + self.facts.registration + self.facts.record
+        facts = self.facts()
+        return facts.issuer + facts.registration + facts.record
 
     @property
     def not_checked(self) -> tuple[Check, ...]:
@@ -152,7 +154,7 @@ class Report:
             return f"Not verified: {safe_text(failed.detail or failed.title, 400)}."
         if verdict == "cannot-tell":
             return f"Cannot tell: {safe_text(self._what_is_missing(), 400)}."
-        sentence = _sentence(self.facts)
+        sentence = _sentence(self.facts())
         if verdict == "warnings":
             warned = next(check for check in self.checks if check.outcome == "warned" and not check.advisory)
             return f"{sentence}; with a warning: {safe_text(warned.detail, 400)}."

@@ -7,14 +7,15 @@ its report is made, so one verifier serves any number of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
 from transparency.verifier.heads import HeadCache
-from transparency.verifier.receipt_checks import check_receipts
-from transparency.verifier.record_checks import check_envelope, check_records
-from transparency.verifier.report import Check, Claim, Facts, Report
+from transparency.verifier.receipt_checks import check_receipts, registration_claims
+from transparency.verifier.record_checks import check_envelope, check_records, record_claims
+from transparency.verifier.report import Check, Facts, Report
 from transparency.verifier.statement_checks import (
     Subject,
     check_issuer,
@@ -26,6 +27,8 @@ from transparency.verifier.statement_checks import (
 from transparency.verifier.trust import KeyIndex, TrustStore
 
 if TYPE_CHECKING:
+    from transparency.records.vac import VacRecord
+    from transparency.verifier.receipt_checks import Registration
     from transparency.verifier.trust import IssuerKey
 
 
@@ -86,7 +89,7 @@ class Verifier:
         checks += issuer
         checks += receipts
         checks += records
-        facts = Facts(() if signer is None else issuer_claims(subject, signer), registration, record)
+        facts = partial(_facts, subject, signer, registration, record, self.options)
         required = self._required if subject.envelope is None else self._required_of_envelope
         return Report(tuple(checks), required, facts)
 
@@ -95,17 +98,31 @@ class Verifier:
             return [Check("issuer-signature", "not_checked", _NOT_ASKED)], None
         return check_issuer(subject, keys)
 
-    def _receipts(self, subject: Subject) -> tuple[list[Check], tuple[Claim, ...]]:
+    def _receipts(self, subject: Subject) -> tuple[list[Check], Registration | None]:
         if self.options.statement_only:
-            return [Check("receipt", "not_checked", _NOT_ASKED)], ()
+            return [Check("receipt", "not_checked", _NOT_ASKED)], None
         return check_receipts(subject, self._keys, self.heads, strict=self.options.strict)
 
-    def _records(self, subject: Subject) -> tuple[list[Check], tuple[Claim, ...]]:
+    def _records(self, subject: Subject) -> tuple[list[Check], VacRecord | None]:
         if not self.options.receipt_only:
             return check_records(subject)
         # A label in the wrong place is wrong whatever is asked; the record's bytes are not looked at.
         wrong = [check for check in check_envelope(subject) if subject.problem]
-        return [*wrong, Check("trace-metadata", "not_checked", _NOT_ASKED)], ()
+        return [*wrong, Check("trace-metadata", "not_checked", _NOT_ASKED)], None
+
+
+def _facts(
+    subject: Subject,
+    signer: IssuerKey | None,
+    registration: Registration | None,
+    record: VacRecord | None,
+    options: Options,
+) -> Facts:
+    return Facts(
+        () if signer is None else issuer_claims(subject, signer),
+        () if registration is None else registration_claims(registration),
+        () if options.receipt_only else record_claims(subject, record),
+    )
 
 
 def verify(data: bytes, trust: TrustStore, *, payload: bytes | None = None, options: Options = _DEFAULT) -> Report:
