@@ -77,12 +77,12 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     key = PrivateKey.generate(ES256)
     (folder / "issuer.pub.pem").write_bytes(key.public.to_pem())
     data = folder / "log"
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run([*TRANSPARENCY, "init", "--data", str(data)], **quiet)
-    subprocess.run(
-        [*TRANSPARENCY, "issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem")],
-        **quiet,
-    )
+
+    def quietly(*command: str) -> None:
+        subprocess.run([*TRANSPARENCY, *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    quietly("init", "--data", str(data))
+    quietly("issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem"))
     levels = [int(item) for item in arguments.clients.split(",")]
     total = arguments.count * len(levels) * arguments.rounds
     print(f"signing {total} statements of {arguments.size} bytes …", flush=True)
