@@ -113,7 +113,7 @@ class Script:
 class AppConnector(aiohttp.BaseConnector):
     """Connects to an application in this process through a pair of sockets that no network sees."""
 
-    def __init__(self, server: web.Server[Any]) -> None:
+    def __init__(self, server: web.Server) -> None:
         super().__init__()
         self._server = server
 

@@ -68,6 +68,7 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.TransparencyError, Exit.INTERNAL, ""),
 )  # fmt: skip
 
+_SERVER_MODULES = frozenset({"sqlite_utils", "prometheus_client"})
 _READ_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL})
 
 
@@ -82,6 +83,11 @@ def describe(error: BaseException) -> Failure:
     for known, code, hint in _KNOWN:
         if isinstance(error, known):
             return Failure(code, type(error).__name__, str(error) or known.__name__, hint)
+    if isinstance(error, ModuleNotFoundError) and error.name in _SERVER_MODULES:
+        return Failure(
+            Exit.INTERNAL, "not_installed", "this command needs the server parts, which are not installed",
+            "pip install 'agent-transparency[server]'",
+        )  # fmt: skip
     if isinstance(error, OSError) and error.errno is not None:
         return _os_error(error)
     return Failure(

@@ -38,8 +38,15 @@ def command(data: Path, origin: str | None, iss: str | None, watermark: Path | N
     refuse_existing_log(data)
     created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
     if as_json:
-        print_json({"data": str(data), "origin": created.origin, "iss": created.iss,
-                    "watermark": str(created.watermark), "policy-key-thumbprint": created.policy_thumbprint.hex()})  # fmt: skip
+        print_json(
+            {
+                "data": str(data),
+                "origin": created.origin,
+                "iss": created.iss,
+                "watermark": str(created.watermark),
+                "policy-key-thumbprint": created.policy_thumbprint.hex(),
+            }
+        )
         return
     click.echo(created.policy_thumbprint.hex())
     done(f"{data}: a new log, {created.origin}")

@@ -41,6 +41,4 @@ def command(log: str, token: str | None, cacert: str | None, target: str | None,
     for key in keys:
         out().print(f"{key.thumbprint.hex()}  {safe(key.kty_name)}")
     if target is not None:
-        note(
-            f"{len(keys)} key(s) written to {target}; compare the thumbprints with the operator's before relying on them"
-        )
+        note(f"{len(keys)} key(s) in {target}; compare the thumbprints with the operator's before relying on them")

@@ -43,11 +43,12 @@ def show(data: Path | None, log: str | None, token: str | None, cacert: str | No
         raise CommandError(Exit.USAGE, "which log?", "Give --data DIR or --log URL.")
     policy = Policy.from_toml(toml)
     if as_json:
+        issuers = [{"iss": each.iss, "keys": [key.thumbprint.hex() for key in each.keys]} for each in policy.issuers]
         print_json({
             "log": policy.log, "generation": policy.generation, "previous": policy.previous,
             "policy-key-thumbprint": policy.policy_key.thumbprint.hex(), "algorithms": list(policy.algorithms),
             "content-types": list(policy.content_types), "max-statement-size": policy.max_statement_size,
-            "issuers": [{"iss": each.iss, "keys": [key.thumbprint.hex() for key in each.keys]} for each in policy.issuers],
+            "issuers": issuers,
         })  # fmt: skip
         return
     # It comes from elsewhere: line by line, so that only its line ends are line ends.

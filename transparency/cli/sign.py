@@ -58,8 +58,17 @@ def command(
     write_output(target, signed.statement, force=force)
     entry_id = Statement.from_bytes(signed.statement, record if detached else None).entry_id
     if as_json:
-        print_json({"statement": target, "iss": iss, "sub": signed.sub, "content-type": signed.content_type,
-                    "entry-id": entry_id, "trace-metadata": signed.trace_metadata is not None, "note": signed.note})  # fmt: skip
+        print_json(
+            {
+                "statement": target,
+                "iss": iss,
+                "sub": signed.sub,
+                "content-type": signed.content_type,
+                "entry-id": entry_id,
+                "trace-metadata": signed.trace_metadata is not None,
+                "note": signed.note,
+            }
+        )
         return
     done(f"{target}: signed by {iss} about {signed.sub} ({signed.content_type})")
     if signed.note:

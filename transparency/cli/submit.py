@@ -22,7 +22,7 @@ from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
-from transparency.statements.transparent import attach_receipts
+from transparency.statements.transparent import attach_receipts, receipts_of
 
 _SIGN1_HEAD = b"\xd2"
 
@@ -82,7 +82,7 @@ def command(
             return
         trusted = _check(client, submission.receipt, statement, pinned)
     complete = data if detached else statement.message.with_payload(statement.payload).to_bytes()
-    write_output(target, attach_receipts(complete, [submission.receipt]), force=force)
+    write_output(target, attach_receipts(complete, _receipts(statement.message, submission.receipt)), force=force)
     _print_done(target, submission, statement, trusted=trusted, as_json=as_json)
 
 
@@ -109,6 +109,21 @@ def _check(client: SyncLogClient, receipt: bytes, statement: Statement, pinned: 
         return True
     check_receipt(receipt, statement.entry, client.keys())
     return False
+
+
+def _receipts(message: Sign1, new: bytes) -> list[bytes]:
+    """The new receipt first (TSt-2: the order is a priority), then those that other logs gave before."""
+    receipt = Receipt.from_bytes(new)
+    kept = [new]
+    for old in receipts_of(message):
+        try:
+            known = Receipt.from_bytes(old)
+        except (MalformedError, UnsupportedAlgorithmError):
+            kept.append(old)  # of a kind we cannot read: somebody else's, not ours to drop
+            continue
+        if (known.iss, known.sub) != (receipt.iss, receipt.sub):
+            kept.append(old)
+    return kept
 
 
 def _default_out(file: str) -> str:
