@@ -48,5 +48,5 @@ def test_the_fake_clock_jumps_both_ways() -> None:
 
     clock.advance(-400)
     assert clock() == 600
-    clock.jump_to(5)
+    clock.set(5)
     assert clock() == 5

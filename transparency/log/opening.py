@@ -71,6 +71,11 @@ def open_log(
         try:
             mark_path = watermark or config.watermark
             return _check(folder, config, ownership, store, mark_path, open_mark_file, clock)
+        except StoreError as error:
+            store.close()
+            raise LogUnusableError(
+                f"{folder.path} cannot be opened: {error}; check its disk, then start again"
+            ) from error
         except BaseException:
             store.close()
             raise

@@ -23,6 +23,7 @@ from transparency.statements.statement import Entry
 BUSY_MS = 5000
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
+_TIP = "SELECT size, root, epoch FROM tip"
 _ENTRY_COLUMNS = "idx, entry, kind, generation, tbs, statement"
 _HEAD_COLUMNS = "size, root, time, kid, protected, signature"
 _INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed"
@@ -57,7 +58,9 @@ class SqliteStore:
     def take_over(self) -> Tip:
         with self._transaction() as run:
             run("UPDATE tip SET epoch = epoch + 1")
-        return self.tip()
+            # Read before the transaction ends: afterwards it could be a later owner's.
+            row = run(_TIP).fetchone()
+        return _tip(row)
 
     def commit(self, batch: Commit) -> None:
         expected, head = batch.expected, batch.head
@@ -136,10 +139,7 @@ class SqliteStore:
     # -- reads ---------------------------------------------------------------------------------------------------
 
     def tip(self) -> Tip:
-        row = self._one("SELECT size, root, epoch FROM tip")
-        if row is None:
-            raise LogUnusableError("the log database has no tip; it was not made by init")
-        return Tip(*row)
+        return _tip(self._one(_TIP))
 
     def entry(self, index: int) -> StoredEntry | None:
         row = self._one(f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE idx = ?", (index,))
@@ -208,17 +208,28 @@ class SqliteStore:
         return _Transaction(self._writer)
 
     def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        with self._reading:
-            row = self._reader.execute(sql, parameters).fetchone()
+        try:
+            with self._reading:
+                row = self._reader.execute(sql, parameters).fetchone()
+        except Exception as error:
+            raise _unreadable(error) from error
         return tuple(row) if row is not None else None
 
     def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._reading:
-            return list(self._reader.execute(sql, parameters).fetchall())
+        try:
+            with self._reading:
+                return list(self._reader.execute(sql, parameters).fetchall())
+        except Exception as error:
+            raise _unreadable(error) from error
 
     def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
         row = self._one(f"SELECT {_HEAD_COLUMNS} FROM heads {clause}", parameters)
         return SignedHead(*row) if row else None
+
+
+def _unreadable(error: Exception) -> StoreError:
+    """Whatever binding is below, damage and a failing disk are one error to those above."""
+    return StoreError(f"the store could not be read: {error}")
 
 
 class _Transaction:
@@ -250,6 +261,12 @@ class _Transaction:
         # SQLite may have rolled back already; the first error is the one to report.
         with contextlib.suppress(Exception):
             self._connection.execute("ROLLBACK")
+
+
+def _tip(row: Sequence[Any] | None) -> Tip:
+    if row is None:
+        raise LogUnusableError("the log database has no tip; it was not made by init")
+    return Tip(*row)
 
 
 def _stored(row: Sequence[Any]) -> StoredEntry:

@@ -16,5 +16,6 @@ class FakeClock:
         """Let *seconds* pass; a negative number is a clock that was set back."""
         self.now += seconds
 
-    def jump_to(self, time: int) -> None:
+    def set(self, time: int) -> None:
+        """Jump to *time*, forwards or back."""
         self.now = time

@@ -45,6 +45,8 @@ class MemoryStore:
                 raise TipMovedError("another writer has moved the tip of this log; this process must stop")
             if batch.head.size in self._heads:
                 raise StoreError(f"there is a head of size {batch.head.size} already")
+            if batch.entries and batch.expected.size < len(self._entries):
+                raise StoreError(f"there is an entry {batch.expected.size} already")
             for index, new in enumerate(batch.entries, batch.expected.size):
                 row = StoredEntry(index, new.entry, new.kind, new.generation, new.tbs_digest, new.statement)
                 self._entries.append(row)
