@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.verifier.world import ISS, ISSUER, RECORDS, Log, bare, statement, trust
 from transparency.cose import labels
+from transparency.cose.sign1 import sign1
 from transparency.records.trace_metadata import describe
 from transparency.statements.statement import sign_envelope
-from transparency.verifier import Options, Verifier
+from transparency.verifier import Options, Verifier, render_text
 
 SESSION = (RECORDS / "session.vac.json").read_bytes()
 SESSION_ID = "7d1f3a52-2f0b-4a6e-8a55-9c1c0b7e4d10"
@@ -78,3 +80,30 @@ def test_no_flipped_bit_of_an_envelopes_record_is_ever_verified(bit: int) -> Non
 def test_arbitrary_bytes_give_a_report_and_never_an_exception(data: bytes) -> None:
     for prefix in (b"", b"\xd2\x84", PLAIN[: len(PLAIN) // 2]):
         assert VERIFIERS[0].verify(prefix + data).verdict == "failed"
+
+
+_SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.binary(max_size=40) | st.text(max_size=40)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.integers(-5, 8) | st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_LABELS = st.sampled_from([3, 4, 15, 16, 33, 34, 100, 258, 259, 260, 394, 395, 396, -70100, -70101, "note"])
+
+
+@settings(max_examples=400)
+@given(st.dictionaries(_LABELS, _VALUES, max_size=6), st.dictionaries(_LABELS, _VALUES, max_size=4), st.booleans())
+def test_whatever_an_issuer_puts_in_its_headers_gives_a_report_and_never_an_exception(
+    headers: dict[int | str, object], unprotected: dict[int | str, object], detached: bool
+) -> None:
+    unprotected = {label: value for label, value in unprotected.items() if label not in headers}
+    data = sign1(headers, b"hello", ISSUER, unprotected=unprotected, detached=detached).to_bytes()
+
+    for verifier in VERIFIERS:
+        for payload in (None, b"hello"):
+            report = verifier.verify(data, payload)
+            assert report.verdict in ("failed", "cannot-tell")
+            assert json.dumps(report.to_json())
+            assert render_text(report)

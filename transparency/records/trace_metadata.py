@@ -107,10 +107,10 @@ def describe(data: bytes) -> TraceMetadata | None:
 
 def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
     """``describe``, and when that is None the sentence to tell the user why (formats.md 3.4)."""
-    try:
-        record = vac.read_vac(data)
-    except MalformedError as error:
-        return None, f"the record is not strict JSON ({error})"
+    reading = vac.try_vac(data)
+    if reading.problem:
+        return None, f"the record is not strict JSON ({reading.problem})"
+    record = reading.record
     if record is None:
         return None, "the record is not a VAC record"
     session_id, vendor, start = record.session_id, record.agent_vendor, record.timestamp_start
@@ -131,12 +131,18 @@ def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
 
 
 def compare(
-    metadata: object, payload: bytes | None, *, where: str, envelope: tuple[int, bytes] | None = None
+    metadata: object,
+    payload: bytes | None,
+    *,
+    where: str,
+    envelope: tuple[int, bytes] | None = None,
+    reading: vac.Reading | None = None,
 ) -> list[Finding]:
     """Each member of a trace-metadata map against the record it speaks of (formats.md 3.3 items 4-6, 3.4).
 
     ``payload`` is the record: of a hash envelope the preimage, None when it is not at hand; ``envelope`` is
     the envelope's (COSE hash algorithm, digest), against which content-hash is checked even without it.
+    ``reading`` is what ``vac.try_vac`` gave for ``payload``, for a caller that has it already.
     """
     try:
         stated = TraceMetadata.from_map(metadata)
@@ -146,7 +152,7 @@ def compare(
     if payload is None:
         reason = f"{where}: the record is not at hand"
         return findings + [Finding("not-checked", member, reason) for member in REQUIRED]
-    return findings + _compare_content(stated, payload, where)
+    return findings + _compare_content(stated, reading or vac.try_vac(payload), where)
 
 
 def _compare_hash(
@@ -172,13 +178,10 @@ def _compare_hash(
     return Finding("pass", member, f"{where}: the {name} of the payload's exact bytes")
 
 
-def _compare_content(stated: TraceMetadata, payload: bytes, where: str) -> list[Finding]:
-    try:
-        record = vac.read_vac(payload)
-    except MalformedError as error:
-        if stated.trace_format == vac.TRACE_FORMAT:
-            return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({error})")]
-        record = None
+def _compare_content(stated: TraceMetadata, reading: vac.Reading, where: str) -> list[Finding]:
+    record = reading.record
+    if reading.problem and stated.trace_format == vac.TRACE_FORMAT:
+        return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({reading.problem})")]
     if record is None:
         if stated.trace_format == vac.TRACE_FORMAT:
             message = f"{where} contradicts the signed payload: it names a VAC record, the payload is none"

@@ -6,8 +6,7 @@ one that fails under a trusted key fails the whole, because somebody altered som
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from transparency.verifier.trust import KeyIndex, LogKey, LogTrust, TrustedKey
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(NamedTuple):
     """A receipt that counts: which entry it registers, and the log's key that says so."""
 
     receipt: Receipt
@@ -41,8 +39,7 @@ class Registration:
     entry: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """What one receipt came to; ``registration`` when it counts."""
 
     checks: list[Check]
@@ -130,8 +127,7 @@ def _check_profile(position: int, receipt: Receipt, candidates: Sequence[LogKey]
     return Check("receipt-profile", "warned", detail, receipt=position, advisory=advisory)
 
 
-@dataclass(frozen=True, slots=True)
-class _Proven:
+class _Proven(NamedTuple):
     checks: list[Check]
     signer: LogKey | None = None
     entry: bytes = b""

@@ -6,9 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from transparency.cose import labels
-from transparency.errors import MalformedError
 from transparency.records.trace_metadata import compare
-from transparency.records.vac import CONTENT_TYPE, VacRecord, read_vac
+from transparency.records.vac import CONTENT_TYPE, Reading, VacRecord, try_vac
 from transparency.verifier.report import Check, Claim, Outcome
 
 if TYPE_CHECKING:
@@ -25,13 +24,15 @@ _OUTCOMES: Final[Mapping[Level, Outcome]] = {
 }
 # Where a VAC record may be looked for; anything else is not parsed only to compare a subject.
 _JSON_TYPES: Final = frozenset({CONTENT_TYPE, "application/json"})
+_UNSIGNED: Final = "label 100, which nobody signed,"
 
 
 def check_records(subject: Subject) -> tuple[list[Check], VacRecord | None]:
     """Envelope, both copies of trace-metadata, and the subject, against the record's exact bytes."""
     checks = check_envelope(subject)
-    checks += _check_metadata(subject)
-    record = _vac_of(subject)
+    reading = _read(subject)
+    checks += _check_metadata(subject, reading)
+    record = None if reading is None else reading.record
     if record is not None and record.session_id is not None:
         checks.append(_check_subject(subject, record.session_id))
     return checks, record
@@ -51,7 +52,7 @@ def check_envelope(subject: Subject) -> list[Check]:
     return [Check("envelope", "passed", "", {"hash": envelope.hash_name})]
 
 
-def _check_metadata(subject: Subject) -> list[Check]:
+def _check_metadata(subject: Subject, reading: Reading | None) -> list[Check]:
     """formats.md 3.3: the signed copy, the unsigned one, and the two against each other."""
     signed = subject.message.headers.get(labels.TRACE_METADATA_SIGNED)
     unsigned = subject.message.unprotected.get(labels.TRACE_METADATA)
@@ -59,37 +60,35 @@ def _check_metadata(subject: Subject) -> list[Check]:
         return [Check("trace-metadata", "not_checked", "absent")]
     checks: list[Check] = []
     if signed is not None:
-        checks += _compare("signed-trace-metadata", signed, subject, "label -70100")
+        checks += _compare("signed-trace-metadata", signed, subject, reading, "label -70100")
     if unsigned is not None:
         if signed is None:
-            checks += _compare("trace-metadata", unsigned, subject, "label 100, which nobody signed,")
+            checks += _compare("trace-metadata", unsigned, subject, reading, _UNSIGNED)
         elif unsigned == signed:
             checks.append(Check("trace-metadata-copies", "passed"))
         else:
-            checks += _compare("trace-metadata", unsigned, subject, "label 100, which nobody signed,")
+            checks += _compare("trace-metadata", unsigned, subject, reading, _UNSIGNED)
             detail = "label 100 contradicts the signed copy at -70100"
             checks.append(Check("trace-metadata-copies", "failed", detail))
     return checks
 
 
-def _compare(name: str, stated: object, subject: Subject, where: str) -> list[Check]:
+def _compare(name: str, stated: object, subject: Subject, reading: Reading | None, where: str) -> list[Check]:
     envelope = subject.envelope
     digest = None if envelope is None or subject.body is None else (envelope.hash_alg, subject.body)
     return [
         Check(f"{name}/{finding.member}", _OUTCOMES[finding.level], finding.message, essential=finding.unknown)
-        for finding in compare(stated, subject.record, where=where, envelope=digest)
+        for finding in compare(stated, subject.record, where=where, envelope=digest, reading=reading)
     ]
 
 
-def _vac_of(subject: Subject) -> VacRecord | None:
-    headers = subject.message.headers
+def _read(subject: Subject) -> Reading | None:
     label = labels.CONTENT_TYPE if subject.envelope is None else labels.PREIMAGE_CONTENT_TYPE
-    if subject.record is None or headers.get(label) not in _JSON_TYPES:
+    content_type = subject.message.headers.get(label)
+    # A content type is text or a number on the wire, but nothing stops a stranger from sending an array.
+    if subject.record is None or not isinstance(content_type, str) or content_type not in _JSON_TYPES:
         return None
-    try:
-        return read_vac(subject.record)
-    except MalformedError:
-        return None
+    return try_vac(subject.record)
 
 
 def _check_subject(subject: Subject, session_id: str) -> Check:

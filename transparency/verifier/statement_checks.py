@@ -7,10 +7,10 @@ so is a check of its own (RC-20), not a reason to say nothing else.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from transparency.cose import labels
+from transparency.cose.cbor import bstr
 from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import SignatureInvalidError, TransparencyError, UnsupportedAlgorithmError
 from transparency.statements.envelope import Envelope
@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 
     from transparency.verifier.trust import IssuerKey, Leaf
 
+_START: Final = b"\xd2\x84"
+_EMPTY: Final = b"\xa0"
+_NIL: Final = b"\xf6"
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A message being verified, with what could be read of it. ``problem`` is what makes it no hash envelope."""
+
+class Subject(NamedTuple):
+    """A message being verified, with what could be read of it; ``problem`` is what makes it no hash envelope.
+
+    ``body`` is what was signed: the payload, attached or supplied. ``record`` is what it is about: the payload, or
+    the preimage of a hash envelope. Each is None while it is missing.
+    """
 
     message: Sign1
     kid: bytes | None
@@ -35,9 +42,7 @@ class Subject:
     envelope: Envelope | None
     problem: str
     body: bytes | None
-    """What was signed: the payload, attached or supplied; None while it is missing."""
     record: bytes | None
-    """What it is about: the payload, or the preimage of a hash envelope; None while it is missing."""
 
     def entry(self, leaf: Leaf) -> bytes | None:
         """The entry of a log with this convention (LEAF-5), None while the payload it needs is missing."""
@@ -45,7 +50,9 @@ class Subject:
         if body is None and leaf != "nil-payload":
             return None
         message = self.message
-        normalised = Sign1(message.protected, message.headers, {}, body, message.signature).to_bytes()
+        payload = _NIL if body is None else bstr(body)
+        # LEAF-1, written out: protected bytes as received, the unprotected header emptied.
+        normalised = b"".join((_START, bstr(message.protected), _EMPTY, payload, bstr(message.signature)))
         return normalised if leaf == "raw" else hashlib.sha256(normalised).digest()
 
 
