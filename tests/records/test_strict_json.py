@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transparency.errors import MalformedError
@@ -41,9 +41,7 @@ def test_ordinary_json_reads_as_python_reads_it() -> None:
         (b"", "line 1, column 1", ""),
     ],
 )  # fmt: skip
-def test_what_two_readers_could_read_differently_is_refused_with_its_place(
-    data: bytes, place: str, what: str
-) -> None:
+def test_what_two_readers_could_read_differently_is_refused_with_its_place(data: bytes, place: str, what: str) -> None:
     with pytest.raises(MalformedError) as refused:
         strict_json.loads(data)
 
@@ -95,11 +93,13 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(_JSON, st.booleans())
 def test_everything_python_writes_strictly_is_read_back(value: object, ascii_only: bool) -> None:
     assert strict_json.loads(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False).encode()) == value
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_read_or_refused_and_nothing_else_happens(data: bytes) -> None:
     try:
@@ -109,6 +109,7 @@ def test_arbitrary_bytes_are_read_or_refused_and_nothing_else_happens(data: byte
     assert value == json.loads(data)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]:,"\\u0dcDC8 \n1-eN', max_size=40))
 def test_nearly_json_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
     try:

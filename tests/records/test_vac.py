@@ -79,9 +79,7 @@ def test_what_is_not_vac_is_none(data: bytes) -> None:
 
 
 def test_members_of_the_wrong_type_are_not_given() -> None:
-    record = read_vac(
-        changed(session_id=5, agent_meta="x", entries={"a": 1}, session_start=None, session_end=None)
-    )
+    record = read_vac(changed(session_id=5, agent_meta="x", entries={"a": 1}, session_start=None, session_end=None))
 
     assert record is not None
     assert (record.session_id, record.agent_vendor, record.timestamp_start) == (None, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verifier.world import ISSUER, Log, bare
@@ -39,12 +39,14 @@ def test_a_long_text_is_cut() -> None:
     assert safe_text("a" * 200) == "a" * 200
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()))
 def test_nothing_shown_controls_a_terminal(text: str) -> None:
     for character in safe_text(text):
         assert unicodedata.category(character)[0] in "LMNPS" or character == " "
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_two_texts_never_look_the_same_when_shown(one: str, other: str) -> None:
     assert (safe_text(one) == safe_text(other)) == (one == other)

@@ -281,6 +281,25 @@ def test_both_receipts_count_where_both_logs_are_trusted() -> None:
     assert {claim.name: claim.value for claim in report.claims}["log-iss"] == "https://other.example"
 
 
+def test_a_bare_key_never_speaks_for_a_log_that_is_pinned() -> None:
+    other = Log(OTHER_LOG_KEY)
+    posing = attach_receipts(DATA, [other.receipt(other.add(Statement.from_bytes(DATA).entry))])
+    given = TrustStore.from_keys([OTHER_LOG_KEY.public, LOG_KEY.public], [ISSUER.public])
+
+    assert verify(posing, given).verdict == "verified"
+    for store in (trust().merged(given), given.merged(trust())):
+        assert verify(posing, store).verdict == "cannot-tell"
+        assert verify(made(), store).verdict == "verified"
+    assert failed(verify(made(), given.merged(trust(origin="elsewhere")))) == ["log-identity"]
+
+
+def test_without_kid_the_log_that_the_receipt_names_decides() -> None:
+    given = TrustStore.from_keys([OTHER_LOG_KEY.public])
+
+    assert verify(made(kid=None), trust().merged(given)).verdict == "warnings"
+    assert failed(verify(made(kid=None, key=OTHER_LOG_KEY), trust().merged(given))) == ["head-signature"]
+
+
 def test_rc14_a_fresh_receipt_under_another_key_and_size_verifies_too() -> None:
     """RC-14."""
     log, index = registered()

@@ -47,7 +47,7 @@ def test_every_single_bit_of_a_transparent_statement_counts() -> None:
             assert verifier.verify(flipped(PLAIN, bit)).verdict != "verified", bit
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([PLAIN, RECORD, ENVELOPE]), st.data())
 def test_no_flipped_bit_is_ever_verified(data: bytes, draw: st.DataObject) -> None:
     bit = draw.draw(st.integers(0, 8 * len(data) - 1))
@@ -58,7 +58,7 @@ def test_no_flipped_bit_is_ever_verified(data: bytes, draw: st.DataObject) -> No
         assert verifier.verify(flipped(data, bit), payload).verdict != "verified"
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(PLAIN)), st.integers(0, len(PLAIN)), st.binary(max_size=8))
 @example(0, 0, b"")
 def test_no_splice_is_ever_verified(start: int, end: int, middle: bytes) -> None:
@@ -69,13 +69,13 @@ def test_no_splice_is_ever_verified(start: int, end: int, middle: bytes) -> None
         assert (verifier.verify(spliced).verdict == "verified") == (spliced == PLAIN)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 8 * len(SESSION) - 1))
 def test_no_flipped_bit_of_an_envelopes_record_is_ever_verified(bit: int) -> None:
     assert VERIFIERS[0].verify(ENVELOPE, flipped(SESSION, bit)).verdict == "failed"
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_give_a_report_and_never_an_exception(data: bytes) -> None:
     for prefix in (b"", b"\xd2\x84", PLAIN[: len(PLAIN) // 2]):
@@ -93,7 +93,7 @@ _VALUES = st.recursive(
 _LABELS = st.sampled_from([3, 4, 15, 16, 33, 34, 100, 258, 259, 260, 394, 395, 396, -70100, -70101, "note"])
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.dictionaries(_LABELS, _VALUES, max_size=6), st.dictionaries(_LABELS, _VALUES, max_size=4), st.booleans())
 def test_whatever_an_issuer_puts_in_its_headers_gives_a_report_and_never_an_exception(
     headers: dict[int | str, object], unprotected: dict[int | str, object], detached: bool

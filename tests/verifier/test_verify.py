@@ -130,6 +130,14 @@ def test_a_key_trusted_for_one_issuer_does_not_speak_for_another() -> None:
     assert report.verdict == "cannot-tell"
 
 
+def test_a_bare_key_never_speaks_for_an_issuer_that_is_pinned() -> None:
+    data = Log().register(statement(signer=OTHER_ISSUER))
+    given = TrustStore.from_keys([LOG_KEY.public], [OTHER_ISSUER.public])
+
+    assert verify(data, given).verdict == "verified"
+    assert verify(data, trust().merged(TrustStore(issuers=given.issuers))).verdict == "cannot-tell"
+
+
 def test_a_kid_that_names_the_trusted_key_over_anothers_signature_fails() -> None:
     message = sign1({labels.KID: ISSUER.public.kid, labels.CWT_CLAIMS: CLAIMS}, b"hello", OTHER_ISSUER)
 

@@ -85,7 +85,7 @@ def _check_receipt(
     except TransparencyError as error:
         return Judged([_refuse_form(position, data, keys, error)])
     checks = [Check("receipt-form", "passed", receipt=position)]
-    candidates = keys.logs(receipt.kid, receipt.iss)
+    candidates = keys.logs(receipt.kid, receipt.iss, receipt.sub)
     if not candidates:
         hint = "has this receipt's kid" if receipt.kid is not None else "fits a receipt without kid"
         checks.append(Check("receipt-key", "not_checked", f"no trusted key {hint}", receipt=position))
@@ -107,7 +107,7 @@ def _refuse_form(position: int, data: bytes, keys: KeyIndex, error: Transparency
     """RC-13: what is not understood fails, except in a receipt by a key that nobody trusts anyway."""
     if isinstance(error, UnsupportedAlgorithmError):
         kid = Sign1.from_bytes(data).headers.get(labels.KID)
-        if isinstance(kid, bytes) and not keys.logs(kid, None):
+        if isinstance(kid, bytes) and not keys.logs(kid, None, None):
             detail = f"no trusted key has this receipt's kid ({error})"
             return Check("receipt-key", "not_checked", detail, receipt=position)
     return Check("receipt-form", "failed", str(error), receipt=position)

@@ -106,6 +106,7 @@ class KeyIndex:
     def __init__(self, trust: TrustStore) -> None:
         self.has_issuers = any(issuer.keys for issuer in trust.issuers)
         self._logs = [LogKey(log, trusted) for log in trust.logs for trusted in log.keys]
+        self._pinned = [item for item in self._logs if not item.log.bare]
         self._logs_by_kid: dict[bytes, list[LogKey]] = {}
         for item in self._logs:
             for name in {item.trusted.key.kid, item.trusted.key.thumbprint}:
@@ -115,21 +116,37 @@ class KeyIndex:
             for key in issuer.keys:
                 self._issuers.setdefault(issuer.iss, []).append(IssuerKey(issuer, key))
 
-    def logs(self, kid: bytes | None, iss: str | None) -> list[LogKey]:
-        """A kid decides alone. Without one: the keys of the log that the receipt names, and all bare keys."""
+    def logs(self, kid: bytes | None, iss: str | None, sub: str | None) -> list[LogKey]:
+        """The keys that may have signed a receipt with this kid, iss and sub.
+
+        A bare key never speaks for a log that is pinned: not in the pinned key's place, and not under the name
+        or origin of that log. Without a kid: the keys of the log that the receipt names, else all bare ones.
+        """
         if kid is not None:
-            return self._logs_by_kid.get(kid, [])
-        return [item for item in self._logs if item.log.bare or (iss is not None and item.log.iss == iss)]
+            items = self._logs_by_kid.get(kid, [])
+            pinned = [item for item in items if not item.log.bare]
+            if pinned or not items:
+                return pinned
+        else:
+            items = [item for item in self._logs if item.log.bare]
+        named = [] if iss is None and sub is None else [item for item in self._pinned if _names(item.log, iss, sub)]
+        if named:
+            return [] if kid is not None else named
+        return items
 
     def issuers(self, kid: bytes | None, iss: str | None) -> list[IssuerKey]:
-        """The keys of this iss, then the bare ones; those that the kid names, if it names any.
+        """The keys of this iss if it is pinned, else the bare ones; those that the kid names, if it names any.
 
-        A kid that no key has leaves out the keys of a named issuer, but not the bare ones: whoever gives a key
+        A kid that no key has leaves out the keys of a pinned issuer, but not the bare ones: whoever gives a key
         asks whether *this* key signed, and a foreign kid may spell the same key in another way.
         """
-        named = self._issuers.get(iss, []) if iss is not None else []
-        bare = self._issuers.get(None, [])
+        pinned = self._issuers.get(iss) if iss is not None else None
+        items = self._issuers.get(None, []) if pinned is None else pinned
         if kid is None:
-            return named + bare
-        matching = [item for item in named + bare if kid in (item.key.kid, item.key.thumbprint)]
-        return matching or bare
+            return items
+        matching = [item for item in items if kid in (item.key.kid, item.key.thumbprint)]
+        return matching or (items if pinned is None else [])
+
+
+def _names(log: LogTrust, iss: str | None, sub: str | None) -> bool:
+    return (log.iss is not None and log.iss == iss) or (log.origin is not None and log.origin == sub)
