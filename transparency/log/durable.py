@@ -8,6 +8,7 @@ Known hole:  a disk that acknowledges a sync before it is done. No software abov
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 
@@ -28,6 +29,14 @@ class DurableFile:
         written = os.pwrite(self._descriptor, data, offset)
         if written != len(data):
             raise OSError(28, "short write")
+
+    def lock(self) -> bool:
+        """Whether the file is now held by this object, until it is closed or its process ends, however that ends."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def sync(self) -> None:
         _datasync(self._descriptor)

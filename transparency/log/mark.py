@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transparency.errors import LogUnusableError, StoreError
+from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
 from transparency.log.durable import DurableFile, create_durably
 
 _MAGIC = b"TLMARK01"
@@ -53,7 +53,11 @@ class Mark:
             file = open_file(path)
         except OSError as error:
             raise LogUnusableError(f"the high-water mark {path} cannot be opened: {error.strerror}") from error
-        slots = [_decode(file.read_at(offset, _SLOT_BYTES), origin, path) for offset in _OFFSETS]
+        try:
+            slots = [_decode(file.read_at(offset, _SLOT_BYTES), origin, path) for offset in _OFFSETS]
+        except BaseException:
+            file.close()
+            raise
         if slots == [None, None]:
             file.close()
             raise LogUnusableError(f"the high-water mark {path} is damaged in both its slots; restore it from a backup")
@@ -62,6 +66,17 @@ class Mark:
     @property
     def value(self) -> MarkValue:
         return max((slot for slot in self._slots if slot), key=lambda slot: slot.size)
+
+    def own(self) -> None:
+        """Hold the mark as a folder is held.
+
+        A copy of the folder beside a running log passes every check against the mark they share; only this keeps the
+        two from writing two histories.
+        """
+        if not self._file.lock():
+            raise FolderOwnedError(
+                f"the high-water mark {self.path} is held by another process: this log is running from another folder"
+            )
 
     def write(self, value: MarkValue) -> None:
         sizes = [slot.size if slot else -1 for slot in self._slots]

@@ -100,6 +100,7 @@ def _check(
     signer = _receipt_signer(folder, in_force)
     mark = _open_mark(watermark, config.origin, tip, open_mark_file)
     try:
+        mark.own()
         check_mark(store, tip, mark.value, config.origin)
         if mark.value.size < tip.size:
             # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours.

@@ -228,8 +228,11 @@ class SqliteStore:
 
 
 def _unreadable(error: Exception) -> StoreError:
-    """Whatever binding is below, damage and a failing disk are one error to those above."""
-    return StoreError(f"the store could not be read: {error}")
+    """Whatever binding is below, damage and a failing disk are one error to those above.
+
+    Named by its code: the text of a decoding error would carry the stored bytes, which may be a payload.
+    """
+    return StoreError(f"the store could not be read ({getattr(error, 'sqlite_errorname', type(error).__name__)})")
 
 
 class _Transaction:
