@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transparency.errors import LogUnusableError, TransparencyError
+from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.documents import InForce, advance, bootstrap
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(slots=True)
 class FsckReport:
-    size: int
+    size: int = 0
     heads: int = 0
     findings: list[Finding] = field(default_factory=list)
 
@@ -60,7 +60,12 @@ def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None
     config = Config.read(folder.config)
     store = SqliteStore(folder.database, migrate=False)
     try:
-        return _Check(store, config, progress or _silent).run(watermark or config.watermark)
+        report = FsckReport()
+        try:
+            _Check(store, config, progress or _silent, report).run(watermark or config.watermark)
+        except StoreError as error:
+            report.add("store", str(error))
+        return report
     finally:
         store.close()
 
@@ -70,16 +75,17 @@ def _silent(_done: int, _total: int) -> None:
 
 
 class _Check:
-    def __init__(self, store: SqliteStore, config: Config, progress: Progress) -> None:
+    def __init__(self, store: SqliteStore, config: Config, progress: Progress, report: FsckReport) -> None:
         self._store = store
         self._config = config
         self._progress = progress
         self._tip = store.tip()
-        self._report = FsckReport(self._tip.size)
+        self.report = report
+        report.size = self._tip.size
         self._in_force: InForce | None = None
         self._first: Statement | None = None
 
-    def run(self, watermark: Path) -> FsckReport:
+    def run(self, watermark: Path) -> None:
         edge = RightEdge()
         heads = self._heads()
         head = next(heads, None)
@@ -88,8 +94,8 @@ class _Check:
         leaves: list[bytes] = []
         for row in self._store.entries(0, self._tip.size):
             if row.index != expected:
-                self._report.add(f"entry {expected}", "is missing")
-                return self._report
+                self.report.add(f"entry {expected}", "is missing")
+                return
             self._check_entry(row)
             leaves.append(leaf_hash(row.entry))
             expected += 1
@@ -104,35 +110,34 @@ class _Check:
                 head = next(heads, None)
         self._check_end(expected, edge, head)
         self._check_mark(watermark)
-        return self._report
 
     def _heads(self) -> Iterator[SignedHead]:
         for head in self._store.heads():
             if head.size > self._tip.size:
                 return  # a server went on while we read
-            self._report.heads += 1
+            self.report.heads += 1
             yield head
 
     def _check_entry(self, row: StoredEntry) -> None:
         where = f"entry {row.index}"
         if entry_of(row.statement) != row.entry:
-            self._report.add(where, "the stored statement does not hash to the entry")
+            self.report.add(where, "the stored statement does not hash to the entry")
             return
         try:
             statement = Statement.from_bytes(row.statement)
             if statement.normalised != row.statement or statement.tbs_digest != row.tbs_digest:
-                self._report.add(where, "is not stored in its normalised form")
+                self.report.add(where, "is not stored in its normalised form")
             self._check_generation(row)
             self._follow(row, statement)
         except TransparencyError as error:
-            self._report.add(where, str(error))
+            self.report.add(where, str(error))
         if row.index < self._store.indexed_size() and self._store.find(row.entry) != row.index:
-            self._report.add(where, "the digest index names another place for it, or none")
+            self.report.add(where, "the digest index names another place for it, or none")
 
     def _check_generation(self, row: StoredEntry) -> None:
         in_force = self._in_force.policy.policy.generation if self._in_force else row.index
         if row.generation != in_force:
-            self._report.add(f"entry {row.index}", f"says generation {row.generation}, in force was {in_force}")
+            self.report.add(f"entry {row.index}", f"says generation {row.generation}, in force was {in_force}")
 
     def _follow(self, row: StoredEntry, statement: Statement) -> None:
         if row.index == 0:
@@ -147,45 +152,45 @@ class _Check:
             stored = self._store.tile(level, index)
             # A partial tile of this size is a prefix of what is stored now.
             if stored is None or stored[: len(hashes)] != hashes:
-                self._report.add(f"tile {level}/{index}", "does not follow from the entries")
+                self.report.add(f"tile {level}/{index}", "does not follow from the entries")
 
     def _check_head(self, head: SignedHead, root: bytes, last_time: int) -> None:
         where = f"head {head.size}"
         if head.root != root:
-            self._report.add(where, "its root does not follow from the entries")
+            self.report.add(where, "its root does not follow from the entries")
         if head.time < last_time:
-            self._report.add(where, "its time is before its predecessor's")
+            self.report.add(where, "its time is before its predecessor's")
         if self._in_force is None:
             return
         key = self._in_force.keys.keys.by_kid(keyset.RECEIPTS, head.kid)
         if key is None:
-            self._report.add(where, "is signed by a key that was not registered")
+            self.report.add(where, "is signed by a key that was not registered")
             return
         try:
             head.verify(key)
         except TransparencyError as error:
-            self._report.add(where, f"its signature does not verify: {error}")
+            self.report.add(where, f"its signature does not verify: {error}")
 
     def _check_end(self, counted: int, edge: RightEdge, head: SignedHead | None) -> None:
         if counted != self._tip.size:
-            self._report.add("tip", f"says {self._tip.size} entries, {counted} are stored")
+            self.report.add("tip", f"says {self._tip.size} entries, {counted} are stored")
         elif edge.root() != self._tip.root:
-            self._report.add("tip", "its root does not follow from the entries")
+            self.report.add("tip", "its root does not follow from the entries")
         if head is not None:
-            self._report.add(f"head {head.size}", "covers no batch of entries")
+            self.report.add(f"head {head.size}", "covers no batch of entries")
         if self._store.head(self._tip.size) is None:
-            self._report.add("tip", "no signed head is stored for it")
+            self.report.add("tip", "no signed head is stored for it")
 
     def _check_mark(self, path: Path) -> None:
         try:
             mark = Mark.open(path, self._config.origin)
         except LogUnusableError as error:
-            self._report.add("mark", str(error))
+            self.report.add("mark", str(error))
             return
         try:
             # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
             check_mark(self._store, self._store.tip(), mark.value, self._config.origin)
         except TransparencyError as error:
-            self._report.add("mark", str(error))
+            self.report.add("mark", str(error))
         finally:
             mark.close()

@@ -1,4 +1,7 @@
-"""The SQLite schema of a log, and its migrations (sqlite-utils keeps which of them have run)."""
+"""The SQLite schema of a log, and its migrations (sqlite-utils keeps which of them have run).
+
+Tables are STRICT (SQLite 3.37): a column holds its type or the write fails, so bytes never come back as text.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ def m001_tree(db: Database) -> None:
         db,
         """
         CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, root BLOB NOT NULL,
-                          epoch INTEGER NOT NULL);
+                          epoch INTEGER NOT NULL) STRICT;
         CREATE TABLE entries (idx INTEGER PRIMARY KEY, entry BLOB NOT NULL, kind INTEGER NOT NULL,
-                              generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL);
+                              generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL) STRICT;
         CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0;
         CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,
-                            protected BLOB NOT NULL, signature BLOB NOT NULL);
+                            protected BLOB NOT NULL, signature BLOB NOT NULL) STRICT;
         -- key = level << 48 | index: one integer, so that a tile is found by rowid
-        CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
+        CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
         """,
     )
 
@@ -42,9 +45,10 @@ def m002_derived(db: Database) -> None:
     _run(
         db,
         """
-        CREATE TABLE digest_index (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) WITHOUT ROWID;
-        CREATE TABLE sibling_index (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx)) WITHOUT ROWID;
-        CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL);
+        CREATE TABLE digest_index (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE sibling_index (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx))
+                                    STRICT, WITHOUT ROWID;
+        CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL) STRICT;
         INSERT INTO indexed VALUES (1, 0);
         """,
     )
@@ -58,7 +62,7 @@ def m003_intake(db: Database) -> None:
         """
         CREATE TABLE intake (entry BLOB PRIMARY KEY, statement BLOB NOT NULL, generation INTEGER NOT NULL,
                              not_before INTEGER NOT NULL, not_after INTEGER NOT NULL, accepted INTEGER NOT NULL,
-                             failed TEXT, failed_at INTEGER);
+                             failed TEXT, failed_at INTEGER) STRICT;
         """,
     )
 

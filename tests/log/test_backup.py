@@ -1,0 +1,113 @@
+"""Backups are taken from a running log; they go back only at or past the mark."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from transparency.errors import LogUnusableError
+from transparency.log.backup import backup, restore, restore_as_new
+from transparency.log.folder import Config, Folder
+from transparency.log.fsck import fsck
+from transparency.log.log import Log
+from transparency.testing import FakeClock, make_log, running
+
+CLOCK = FakeClock()
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+async def test_a_backup_of_a_running_log_is_whole_and_can_go_on(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        first = await log.register(made.issuer.sign(b"1"))
+        size = backup(made.data, tmp_path / "copy", with_keys=True)
+
+    assert size == 3
+    assert restore(tmp_path / "copy", tmp_path / "again", clock=CLOCK) == 3
+    log = Log.open(tmp_path / "again", clock=CLOCK)
+    await log.start()
+    try:
+        assert log.receipt(first.index) == first.receipt
+        assert (await log.register(made.issuer.sign(b"2"))).index == 3
+    finally:
+        await log.stop()
+    assert fsck(tmp_path / "again").clean
+
+
+async def test_private_keys_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    backup(made.data, tmp_path / "without")
+    backup(made.data, tmp_path / "with", with_keys=True)
+
+    assert not list((tmp_path / "without").rglob("*.pem"))
+    kept = list((tmp_path / "with").rglob("*.pem"))
+    assert len(kept) == 5
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+    with pytest.raises(LogUnusableError, match="receipts key is missing"):
+        restore(tmp_path / "without", tmp_path / "again", clock=CLOCK)
+    assert not (tmp_path / "again").exists()
+
+
+async def test_a_backup_behind_the_mark_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    backup(made.data, tmp_path / "copy", with_keys=True)
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"acknowledged since"))
+
+    with pytest.raises(LogUnusableError, match="an older copy was put back"):
+        restore(tmp_path / "copy", tmp_path / "again", clock=CLOCK)
+    assert not (tmp_path / "again").exists()
+    assert names_in(tmp_path) == {"log", made.watermark.name, "copy"}
+
+
+async def test_a_lost_mark_needs_an_explicit_word(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"1"))
+    backup(made.data, tmp_path / "copy", with_keys=True)
+    made.watermark.unlink()
+
+    with pytest.raises(LogUnusableError, match=r"mark .* is missing"):
+        restore(tmp_path / "copy", tmp_path / "again", clock=CLOCK)
+    assert restore(tmp_path / "copy", tmp_path / "again", clock=CLOCK, accept_missing_mark=True) == 3
+    assert made.watermark.exists()
+
+
+async def test_a_new_origin_is_a_new_log_with_the_same_issuers(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    backup(made.data, tmp_path / "copy")
+    old = Config.read(Folder(made.data).config)
+
+    created = restore_as_new(tmp_path / "copy", tmp_path / "new", clock=CLOCK)
+
+    assert created.origin != old.origin
+    assert created.policy_thumbprint != old.policy_key
+    log = Log.open(tmp_path / "new", clock=CLOCK)
+    await log.start()
+    try:
+        assert log.newest_head().size == 2
+        assert (await log.register(made.issuer.sign(b"1"))).index == 2
+    finally:
+        await log.stop()
+    with pytest.raises(LogUnusableError, match="another origin"):
+        restore_as_new(tmp_path / "copy", tmp_path / "third", clock=CLOCK, origin=old.origin)
+
+
+def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+
+    with pytest.raises(FileExistsError):
+        backup(made.data, tmp_path / "taken")
+    backup(made.data, tmp_path / "copy", with_keys=True)
+    with pytest.raises(FileExistsError):
+        restore(tmp_path / "copy", tmp_path / "taken", clock=CLOCK)
+    for missing in (backup, lambda a, b: restore(a, b, clock=CLOCK), lambda a, b: restore_as_new(a, b, clock=CLOCK)):
+        with pytest.raises(LogUnusableError):
+            missing(tmp_path / "nowhere", tmp_path / "out")
