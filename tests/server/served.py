@@ -17,8 +17,8 @@ from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey
 from transparency.log.create import create_log
-from transparency.log.log import Log, system_clock
 from transparency.log.documents import sign_document
+from transparency.log.log import Log, system_clock
 from transparency.policy import keyset
 from transparency.policy.document import Issuer, Policy
 from transparency.policy.keyset import ServiceKeys
@@ -118,7 +118,11 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    tmp_path: Path, *, clock: Callable[[], float] | None = None, token_clock: Callable[[], float] | None = None, **settings: Any
+    tmp_path: Path,
+    *,
+    clock: Callable[[], float] | None = None,
+    token_clock: Callable[[], float] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     """A new log with one registered issuer, open unless the test says otherwise."""
     issuer = PrivateKey.generate(algorithm("ES256").id)

@@ -74,7 +74,16 @@ async def test_a_token_that_is_not_valid_is_401(tmp_path: Path) -> None:
         good = site.bearer("submit")
         other = site.bearer("submit")
         swapped = good[: len("Bearer tl_") + 12] + other[len("Bearer tl_") + 12 :]
-        for wrong in (good + "A", good[:-1], swapped, "Bearer", "Bearer x", "Basic " + good[7:], good[7:], "Bearer tl_"):
+        for wrong in (
+            good + "A",
+            good[:-1],
+            swapped,
+            "Bearer",
+            "Bearer x",
+            "Basic " + good[7:],
+            good[7:],
+            "Bearer tl_",
+        ):
             reply = await site.post(site.statement(), Authorization=wrong)
             assert (reply.status, reply.title) == (401, "Unauthorized"), wrong
             assert 'error="invalid_token"' in reply.headers["WWW-Authenticate"]

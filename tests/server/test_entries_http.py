@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.served import COSE, ISS, Served, served
 
+from tests.server.served import COSE, ISS, Served, served
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey
-from transparency.cose.sign1 import Sign1
+from transparency.cose.sign1 import Sign1, sign1
 from transparency.errors import OverloadedError
 from transparency.log.log import Registered
 from transparency.policy import keyset
@@ -103,7 +103,7 @@ async def test_where_the_intake_is_full_too_the_slow_registration_is_waited_for(
             raise OverloadedError("too many statements are waiting")
 
         site.log.register = slow  # type: ignore[method-assign]
-        site.log.accept = full  # type: ignore[method-assign, assignment]
+        site.log.accept = full  # type: ignore[method-assign]
         reply = await site.post(site.statement())
 
         assert reply.status == 201
@@ -336,6 +336,38 @@ async def test_a_bad_signature_an_unknown_issuer_and_an_unknown_key_are_rejected
     assert site.log.newest_head().size == 2
 
 
+async def test_what_must_be_protected_counts_only_there(site: Served) -> None:
+    """REG-3, REG-4, REG-5: claims or a kid in the unprotected header are as good as none, whatever the policy."""
+    claims = {1: ISS, 2: "urn:x"}
+    kid = site.issuer.public.kid
+    for protected, unprotected in (
+        ({1: -7, 4: kid}, {15: claims}),
+        ({1: -7, 15: claims}, {4: kid}),
+        ({1: -7, 4: kid, 15: {2: "urn:x"}}, {}),
+        ({1: -7, 4: kid, 15: {1: ISS}}, {}),
+    ):
+        reply = await site.post(sign1(protected, b"x", site.issuer, unprotected=unprotected).to_bytes())
+        assert (reply.status, reply.title) == (400, "Malformed request"), protected
+    whole = sign1({1: -7, 4: kid, 15: claims}, b"x", site.issuer).to_bytes()
+    assert (await site.post(whole)).status == 201
+
+
+async def test_every_registered_statement_has_a_receipt(site: Served) -> None:
+    """REG-14, REG-17, REG-19: also many at once, sharing a head, and the service's own two."""
+    statements = [site.statement(b"%d" % number) for number in range(40)]
+    replies = await asyncio.gather(*(site.post(statement) for statement in statements))
+    size = site.log.newest_head().size
+
+    assert {reply.status for reply in replies} == {201}
+    assert size == 42
+    indexes = set()
+    for index in range(size):
+        stored = site.log.statement(index)
+        receipt = await site.get(f"/entries/{Statement.from_bytes(stored).entry_id}")
+        indexes.add(verify(site, receipt.body, stored).inclusion[0].index)
+    assert indexes == set(range(size))
+
+
 async def test_headers_and_query_strings_change_nothing(site: Served) -> None:
     """REG-15: the same refusal and the same entry, whatever stands around the signed bytes."""
     statement = site.statement()
@@ -423,7 +455,9 @@ async def test_a_prefix_before_the_service_shows_in_locations(tmp_path: Path) ->
         statement = site.statement()
         reply = await site.post(statement)
 
-        assert reply.headers["Location"] == f"https://log.example/scitt/entries/{Statement.from_bytes(statement).entry_id}"
+        assert (
+            reply.headers["Location"] == f"https://log.example/scitt/entries/{Statement.from_bytes(statement).entry_id}"
+        )
 
 
 async def test_a_made_up_host_is_not_repeated(site: Served) -> None:
@@ -445,9 +479,9 @@ async def test_head_is_get_without_its_body(site: Served) -> None:
 async def test_a_client_that_goes_away_does_not_take_its_entry_with_it(site: Served) -> None:
     """REG-13: once the statement is in, it is registered."""
     statement = site.statement()
-    head = f"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: {len(statement)}\r\n\r\n"
+    head = f"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Length: {len(statement)}\r\n"
     _, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    writer.write(head.encode() + statement)
+    writer.write(head.encode() + b"Content-Type: application/cose\r\n\r\n" + statement)
     await writer.drain()
     await asyncio.sleep(0.01)
     writer.transport.abort()

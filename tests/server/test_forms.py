@@ -21,7 +21,9 @@ async def send(site: Served, body: bytes, boundary: str = "bound") -> Reply:
 def form(*parts: tuple[str, bytes], boundary: bytes = b"bound") -> bytes:
     body = b""
     for name, content in parts:
-        body += b"--" + boundary + f'\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() + content + b"\r\n"
+        body += (
+            b"--" + boundary + f'\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() + content + b"\r\n"
+        )
     return body + b"--" + boundary + b"--\r\n"
 
 
@@ -94,9 +96,8 @@ async def test_an_empty_payload_is_a_payload(site: Served) -> None:
         b'--bound\r\nContent-Disposition: form-data; name="statement"\r\n\r\n--bound--',
         b"--bound\r\n" + b"X: " + b"y" * 10_000 + b"\r\n\r\ns\r\n--bound--",
         b'--bound\r\nContent-Disposition: form-data; name="statement"\r\nContent-Type: text/html\r\n\r\ns\r\n--bound--',
-        b'--bound\r\nContent-Disposition: form-data; name="payload"\r\n'
-        b"Content-Transfer-Encoding: base64\r\n\r\ncA==\r\n--bound--",
-        b"--bound\r\nContent-Disposition: form-data; name=\"statement\"\r\nX: \xff\r\n\r\ns\r\n--bound--",
+        b'--bound\r\nContent-Disposition: form-data; name="payload"\r\nContent-Transfer-Encoding: base64\r\n\r\ncA==',
+        b'--bound\r\nContent-Disposition: form-data; name="statement"\r\nX: \xff\r\n\r\ns\r\n--bound--',
         b"--boundary\r\n",
     ],
 )

@@ -6,6 +6,8 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,8 +15,6 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 from aiohttp.web_request import BaseRequest
 
-logger = logging.getLogger("transparency.server.access")
-logger.propagate = False
 UNMATCHED = "unmatched"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 
@@ -48,7 +48,8 @@ class JsonAccessLogger(AbstractAccessLogger):
 
 def route_of(request: BaseRequest) -> str:
     """The template of the route, never the path: what a client invents must not fill logs or label sets."""
-    match = request.match_info if isinstance(request, web.Request) and request._match_info else None  # noqa: SLF001 - None for what the parser refused
+    # None for what the parser refused; the public attribute asserts that it is not.
+    match = request._match_info if isinstance(request, web.Request) else None  # noqa: SLF001
     resource = match.route.resource if match is not None else None
     return resource.canonical if resource is not None else UNMATCHED
 
@@ -57,22 +58,19 @@ def method_of(request: BaseRequest) -> str:
     return request.method if request.method in _METHODS else "other"
 
 
-def open_access_log(target: str | None) -> logging.Handler | None:
-    """Send the lines to a file, or to standard error for ``-``. :func:`close_access_log` undoes it."""
+@contextmanager
+def access_log(target: str | None) -> Iterator[logging.Logger | None]:
+    """Where the lines go: a file, standard error for ``-``, nowhere for None. The logger is in no global registry."""
     if target is None:
-        return None
+        yield None
+        return
     handler: logging.Handler = (
         logging.StreamHandler(sys.stderr) if target == "-" else logging.FileHandler(Path(target), encoding="utf-8")
     )
     handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.Logger("transparency.server.access", logging.INFO)  # noqa: LOG001 - two servers must not share one
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    return handler
-
-
-def close_access_log(handler: logging.Handler | None) -> None:
-    if handler is not None:
-        logger.removeHandler(handler)
+    try:
+        yield logger
+    finally:
         handler.close()
-    if not logger.handlers:
-        logger.setLevel(logging.WARNING)

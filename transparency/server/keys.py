@@ -40,6 +40,8 @@ async def update_keys(request: web.Request) -> web.StreamResponse:
             result = await service.log.update_keys(body)
         except LogUnusableError:
             # Its message names files of the server, which are none of a client's business.
-            detail = "The service does not hold the private half of the new receipts key; put it in its keys folder first"
+            detail = (
+                "The service does not hold the private half of the new receipts key; put it in its keys folder first"
+            )
             raise ProblemError(400, "Rejected", detail) from None
     return created(service, request, result)

@@ -12,20 +12,31 @@ from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
+from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from transparency.server.problems import FIRST_ERROR, MEDIA_TYPE, ProblemError, jittered, unavailable
 
 _logger = logging.getLogger("transparency.server")
-LINGER_SECONDS = 5.0
+# How long an answer given before the body was read may take to be noticed by a client that is still sending.
+LINGER_SECONDS = 2.0
 REFUSED_SECONDS = 1.0
 
 
 class Connection(RequestHandler):
     """One connection. Every error it sends is CBOR; nothing of a request gets into the log."""
 
-    __slots__ = ()
+    __slots__ = ("_last_payload",)
+
+    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(manager, loop=loop, **options)
+        self._last_payload: StreamReader | None = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._messages:
+            self._last_payload = self._messages[-1][1]
 
     def handle_error(
         self,
@@ -57,12 +68,12 @@ class Connection(RequestHandler):
 
         asyncio closes the transport unless True is returned (and over TLS, always).
         """
-        request = self._current_request
-        if request is None and not self._messages:
+        idle = self._waiter is not None and not self._waiter.done()
+        if idle or self._last_payload is None:
             return None
-        if request is not None and not request.content.is_eof():
-            request.content.set_exception(RequestPayloadError("the sender ended the connection inside the body"))
-        self.close()
+        if not self._last_payload.is_eof():
+            self._last_payload.set_exception(RequestPayloadError("the sender ended the connection inside the body"))
+        self._close = True  # after the answer, which close() would cut off where it waits for one more request
         return self.ssl_context is None
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - aiohttp's signature

@@ -11,7 +11,7 @@ import contextlib
 import signal
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -19,7 +19,7 @@ from yarl import URL
 
 from transparency.log.admin import AdminServer
 from transparency.log.log import Log
-from transparency.server import access_log
+from transparency.server.access_log import JsonAccessLogger, access_log
 from transparency.server.app import create_app
 from transparency.server.protocol import Runner
 from transparency.server.service import SERVICE, Service
@@ -28,6 +28,7 @@ from transparency.server.tokens import TokenStore
 
 BODY_GRACE_SECONDS = 2.0
 BACKLOG = 1024
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready: Callable[[str], None]) -> None:
@@ -36,21 +37,19 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
     The log is started here and stopped here. If its store fails, the service stops itself and raises
     :class:`StoreError`: whoever runs it must notice, and the next start reads what was kept.
     """
-    handler = access_log.open_access_log(settings.access_log)
     await log.start()
     admin = AdminServer(log)
     try:
         await admin.start()
         async with listening(log, settings, tokens) as (service, url):
-            told = _stop_signal()
-            on_ready(url)
-            await _first(told, service.failed)
+            with _stop_signal() as told:
+                on_ready(url)
+                await _first(told, service.failed)
         if service.failure is not None:
             raise service.failure
     finally:
         await admin.stop()
         await log.stop()
-        access_log.close_access_log(handler)
 
 
 @asynccontextmanager
@@ -61,22 +60,31 @@ async def listening(
     app = create_app(log, settings, tokens, clock)
     service = app[SERVICE]
     log.on_failure = service.stop_for
-    runner = Runner(
-        app,
-        max_connections=settings.max_connections,
-        access_log_class=access_log.JsonAccessLogger,
-        access_log=access_log.logger,
-        keepalive_timeout=settings.idle_timeout,
-        max_line_size=settings.max_header_line,
-        max_field_size=settings.max_header_line,
-        max_headers=settings.max_headers,
-        shutdown_timeout=settings.drain_timeout,
-    )
-    await runner.setup()
+    with access_log(settings.access_log) as lines:
+        runner = Runner(
+            app,
+            max_connections=settings.max_connections,
+            access_log_class=JsonAccessLogger,
+            access_log=lines,
+            keepalive_timeout=settings.idle_timeout,
+            max_line_size=settings.max_header_line,
+            max_field_size=settings.max_header_line,
+            max_headers=settings.max_headers,
+            shutdown_timeout=settings.drain_timeout,
+        )
+        await runner.setup()
+        async with _site(runner, service) as url:
+            yield service, url
+
+
+@asynccontextmanager
+async def _site(runner: Runner, service: Service) -> AsyncIterator[str]:
+    """Listen; at the end stop in order: no new connections, bodies in, handlers done, connections closed."""
+    settings = service.settings
     try:
         site = web.TCPSite(runner, settings.host, settings.port, ssl_context=tls_context(settings), backlog=BACKLOG)
         await site.start()
-        yield service, _url(settings, site.port)
+        yield _url(settings, site.port)
         service.stopping = True
         await site.stop()
         await service.bodies.stop(BODY_GRACE_SECONDS)
@@ -101,18 +109,18 @@ def _url(settings: ServerSettings, port: int) -> str:
     return str(URL.build(scheme=settings.scheme, host=settings.host, port=port))
 
 
-def _stop_signal() -> asyncio.Event:
+@contextlib.contextmanager
+def _stop_signal() -> Iterator[asyncio.Event]:
+    """Set by the first signal. Once the block is left a second one has its default effect: it ends the process."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # A second signal is not swallowed: after the first, the process is on its way out and has its default back.
-        loop.add_signal_handler(number, _told, told, number)
-    return told
-
-
-def _told(told: asyncio.Event, number: signal.Signals) -> None:
-    told.set()
-    asyncio.get_running_loop().remove_signal_handler(number)
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, told.set)
+    try:
+        yield told
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 async def _first(*events: asyncio.Event) -> None:
