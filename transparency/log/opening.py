@@ -163,7 +163,7 @@ def _open_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], Du
         raise LogUnusableError(
             f"the high-water mark {path} is missing. It tells an old copy of this log from the newest. If you moved "
             "it, name it with --watermark; if it is lost and you know this copy is the newest, "
-            "`transparency log restore THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes a new one"
+            "`transparency log restore --from THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes one"
         )
     return Mark.open(path, origin, open_file)
 
