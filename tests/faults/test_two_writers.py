@@ -1,0 +1,135 @@
+"""Two writers at the same tip, past the lock that should keep them apart: the compare-and-swap lets one win."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from transparency.errors import StoreError, TipMovedError
+from transparency.log.appender import Appender, Identity
+from transparency.log.documents import load_in_force
+from transparency.log.folder import Config, Folder
+from transparency.log.mark import Mark
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Commit, Kind, NewEntry
+from transparency.policy import keyset
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Statement
+from transparency.testing import MadeLog
+
+
+class _AtBarrier(SqliteStore):
+    """Waits, with its batch computed and its head signed, until the other is there too."""
+
+    barrier: threading.Barrier | None = None
+
+    def commit(self, batch: Commit) -> None:
+        if self.barrier is not None:
+            self.barrier.wait(10)
+        super().commit(batch)
+
+
+class _Writer:
+    """An appender loaded from the folder without taking its lock; *epoch* is whatever is there, or a new one."""
+
+    def __init__(self, made: MadeLog, stack: ExitStack, *, take_over: bool) -> None:
+        folder = Folder(made.data)
+        config = Config.read(folder.config)
+        self.store = _AtBarrier(folder.database)
+        stack.callback(self.store.close)
+        mark = Mark.open(made.watermark, config.origin)
+        stack.callback(mark.close)
+        in_force = load_in_force(self.store, config.origin, config.policy_key)
+        (receipts,) = in_force.keys.keys.current(keyset.RECEIPTS)
+        tip = self.store.take_over() if take_over else self.store.tip()
+        head = self.store.newest_head()
+        assert head is not None
+        self.appender = Appender(
+            self.store,
+            mark,
+            Identity(config.iss, config.origin),
+            folder.load_key(keyset.RECEIPTS, receipts),
+            made.clock,
+            tip,
+            head.time,
+        )
+        self._made = made
+
+    def append(self, *payloads: bytes) -> SignedHead:
+        statements = [Statement.from_bytes(self._made.issuer.sign(payload)) for payload in payloads]
+        entries = [NewEntry(one.entry, Kind.STATEMENT, 1, one.tbs_digest, one.normalised) for one in statements]
+        return self.appender.append(entries, self.appender.decision_time())
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.parametrize("attempt", range(10))
+def test_of_two_writers_at_one_tip_one_wins_and_the_other_is_spent(
+    made: MadeLog, stack: ExitStack, attempt: int
+) -> None:
+    writers = [_Writer(made, stack, take_over=False) for _ in range(2)]
+    assert writers[0].appender.tip == writers[1].appender.tip
+    barrier = threading.Barrier(2)
+    for writer in writers:
+        writer.store.barrier = barrier
+
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(writer.append, b"writer %d" % n) for n, writer in enumerate(writers)]
+    errors = [end.exception() for end in ends]
+
+    assert sum(error is None for error in errors) == 1
+    winner, loser = (writers[0], writers[1]) if errors[0] is None else (writers[1], writers[0])
+    assert any(isinstance(error, TipMovedError) for error in errors)
+    for writer in writers:
+        writer.store.barrier = None
+    with pytest.raises(StoreError, match="restart the log"):
+        loser.append(b"once more")
+    head = winner.append(b"goes on")
+    assert head.size == 4
+    assert [head.size for head in winner.store.heads()] == [2, 3, 4]
+    assert made.fsck().clean
+
+
+def test_a_take_over_in_between_fences_the_earlier_owner(made: MadeLog, stack: ExitStack) -> None:
+    """The tip's size and root are still what the first one expects; only the epoch has moved."""
+    first = _Writer(made, stack, take_over=True)
+    second = _Writer(made, stack, take_over=True)
+
+    with pytest.raises(TipMovedError):
+        first.append(b"too late")
+    with pytest.raises(StoreError, match="restart the log"):
+        first.append(b"again")
+    assert second.append(b"the owner").size == 3
+    assert made.fsck().clean
+
+
+def test_a_take_over_between_a_batch_and_its_commit_fences_it(made: MadeLog, stack: ExitStack) -> None:
+    first = _Writer(made, stack, take_over=True)
+    first.store.barrier = threading.Barrier(2)
+    with ThreadPoolExecutor(1) as pool:
+        appending = pool.submit(first.append, b"computed, signed, not committed")
+        second = _Writer(made, stack, take_over=True)
+        first.store.barrier.wait(10)
+        error = appending.exception()
+
+    assert isinstance(error, TipMovedError)
+    assert second.append(b"the owner").size == 3
+    assert made.fsck().clean
+
+
+def test_a_mark_is_not_written_by_the_one_who_lost(made: MadeLog, stack: ExitStack) -> None:
+    first = _Writer(made, stack, take_over=True)
+    before = made.watermark.read_bytes()
+    _Writer(made, stack, take_over=True)
+
+    with pytest.raises(TipMovedError):
+        first.append(b"x")
+    assert made.watermark.read_bytes() == before
