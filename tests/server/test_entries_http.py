@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,32 @@ async def test_a_batch_that_is_slow_is_answered_202_after_the_statement_is_durab
         assert reply.headers["Location"].endswith(Statement.from_bytes(statement).entry_id)
         answer = await until_found(site, reply.headers["Location"])
         verify(site, answer.body, statement)
+
+
+async def test_behind_a_slow_disk_the_next_batch_is_acknowledged_before_it_is_sequenced(tmp_path: Path) -> None:
+    """API-2, API-3, REG-23: the first waits for its own flush, the second is durable in the intake after it."""
+    async with served(tmp_path, slow_after=0.1) as site:
+        append = site.log._opened.appender.append
+
+        def slow(*arguments: Any, **options: Any) -> Any:
+            time.sleep(0.6)
+            return append(*arguments, **options)
+
+        site.log._opened.appender.append = slow  # type: ignore[method-assign]
+        first = asyncio.create_task(site.post(site.statement(b"1")))
+        await asyncio.sleep(0.2)
+        statement = site.statement(b"2")
+        second = await site.post(statement)
+        pending = await site.get(second.headers["Location"])
+
+        assert (await first).status == 201
+        assert second.status == 202
+        assert pending.status == 204
+        answer = await until_found(site, second.headers["Location"])
+        verify(site, answer.body, statement)
+        again = await site.post(statement)
+        assert again.headers["Location"] == second.headers["Location"]
+        assert site.log.newest_head().size == 4
 
 
 async def test_where_the_intake_is_full_too_the_slow_registration_is_waited_for(tmp_path: Path) -> None:

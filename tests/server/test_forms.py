@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.server.served import Reply, Served
 from transparency.cose.cbor import decode
@@ -114,6 +118,21 @@ def test_a_boundary_has_1_to_70_characters_of_its_alphabet(boundary: str | None)
         StatementForm.from_bytes(b"", boundary)
     assert raised.value.status == 400
     assert decode(raised.value.to_bytes())[-1] == "Malformed request"
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_any_bytes_without_the_boundary_come_through_unchanged(statement: bytes, payload: bytes) -> None:
+    """AMB-9: a payload is bytes, not text: nothing is decoded, trimmed or normalised."""
+    body = form(("statement", statement), ("payload", payload), boundary=b"7d9f2c")
+    if body.count(b"--7d9f2c") == 3:
+        assert StatementForm.from_bytes(body, "7d9f2c") == StatementForm(statement, payload)
+
+
+@given(st.binary(max_size=200))
+def test_no_form_makes_the_reader_fail(tail: bytes) -> None:
+    for body in (tail, b"--b" + tail, b'--b\r\nContent-Disposition: form-data; name="payload"' + tail):
+        with contextlib.suppress(ProblemError):
+            StatementForm.from_bytes(body, "b")
 
 
 async def test_a_form_is_bounded_like_any_body(site: Served) -> None:

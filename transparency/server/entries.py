@@ -144,6 +144,8 @@ async def _register_in_time(service: Service, data: bytes, payload: bytes | None
     one place in the tree.
     """
     registering = asyncio.ensure_future(service.log.register(data, payload))
+    # If this request is cancelled nobody else asks how it ended, and asyncio would print that with a traceback.
+    registering.add_done_callback(lambda done: done.cancelled() or done.exception())
     done, _ = await asyncio.wait({registering}, timeout=service.settings.slow_after)
     if done:
         return registering.result()

@@ -6,6 +6,7 @@ import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 
 from transparency.server.problems import ProblemError
 
@@ -53,6 +54,7 @@ def period_name(seconds: float) -> str:
     return _PERIODS.get(seconds) or f"{seconds:g} seconds"
 
 
+@lru_cache(maxsize=4096)
 def client_of_address(address: str | None) -> str:
     """The name of an anonymous client. One IPv6 customer has a whole /64, so that is what counts as one client."""
     if not address:

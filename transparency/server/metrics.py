@@ -20,6 +20,7 @@ class Metrics:
 
     def __init__(self, gauges: Gauges) -> None:
         self._registry = CollectorRegistry()
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
             "transparency_requests",
             "Requests answered",
@@ -42,8 +43,14 @@ class Metrics:
         self._registry.register(_Gauges(gauges))
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, method, str(status)).inc()
-        self._durations.labels(route).observe(seconds)
+        key = (route, method, status)
+        children = self._children.get(key)
+        if children is None:
+            # Bounded as the labels are; looking them up by name each time would cost more than counting.
+            children = (self._requests.labels(route, method, str(status)), self._durations.labels(route))
+            self._children[key] = children
+        children[0].inc()
+        children[1].observe(seconds)
 
     def refused(self, title: str) -> None:
         self._refusals.labels(title).inc()
