@@ -23,7 +23,13 @@ Run = Callable[..., Result]
 
 def environment(home: Path) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TRANSPARENCY_")}
-    return {**clean, "XDG_CONFIG_HOME": str(home), "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    return {
+        **clean,
+        "XDG_CONFIG_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "NO_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -41,9 +41,7 @@ def test_the_whole_round_in_the_fixed_forms(tmp_path: Path) -> None:
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+", url)
         ok("submit", "s.cose", "--log", url, "--out", "t.cose", cwd=tmp_path)
         ok("keys", "--log", url, "--out", "KEYFILE", cwd=tmp_path)
-    verified = ok(
-        "verify", "t.cose", "--log-key", "KEYFILE", "--issuer-key", "issuer.pub.pem", "--json", cwd=tmp_path
-    )
+    verified = ok("verify", "t.cose", "--log-key", "KEYFILE", "--issuer-key", "issuer.pub.pem", "--json", cwd=tmp_path)
     ok("log", "fsck", "--data", "DIR", cwd=tmp_path)
 
     assert json.loads(verified.stdout)["verdict"] == "verified"

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import click
 
-import transparency
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import read_input, refuse_existing, write_output
@@ -186,7 +185,7 @@ class _Demo:
     def _environment(self, *, colours: bool = True) -> dict[str, str]:
         """Ours, without settings of the person who runs the demo: it must not touch a log of theirs."""
         mine = {name: value for name, value in os.environ.items() if not name.startswith("TRANSPARENCY_")}
-        package = str(Path(transparency.__file__).resolve().parents[1])
+        package = str(Path(__file__).resolve().parents[2])
         mine["PYTHONPATH"] = os.pathsep.join(part for part in (package, mine.get("PYTHONPATH", "")) if part)
         mine["XDG_CONFIG_HOME"] = str(self._folder / "config")
         mine["PYTHONIOENCODING"] = "utf-8"

@@ -82,14 +82,18 @@ def describe(error: BaseException) -> Failure:
         return _service(error)
     for known, code, hint in _KNOWN:
         if isinstance(error, known):
-            return Failure(code, type(error).__name__, str(error) or known.__name__, hint)
+            return Failure(code, code.name.lower(), str(error) or known.__name__, hint)
+    if isinstance(error, OSError) and error.errno is not None:
+        return _os_error(error)
+    return _unexpected(error)
+
+
+def _unexpected(error: BaseException) -> Failure:
     if isinstance(error, ModuleNotFoundError) and error.name in _SERVER_MODULES:
         return Failure(
             Exit.INTERNAL, "not_installed", "this command needs the server parts, which are not installed",
             "pip install 'agent-transparency[server]'",
         )  # fmt: skip
-    if isinstance(error, OSError) and error.errno is not None:
-        return _os_error(error)
     return Failure(
         Exit.INTERNAL,
         "internal",

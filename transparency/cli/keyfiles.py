@@ -38,12 +38,11 @@ def read_passphrase(path: str | None) -> bytes | None:
 
 def load_private(path: str, passphrase_file: str | None = None) -> PrivateKey:
     data = read_input(path, most=MAX_KEY_FILE)
-    _warn_if_readable(path)
     password = read_passphrase(passphrase_file)
     if password is None and b"ENCRYPTED" in data and sys.stdin.isatty():
         password = click.prompt("Passphrase", hide_input=True, err=True).encode()
     try:
-        return PrivateKey.from_pem(data, password)
+        key = PrivateKey.from_pem(data, password)
     except TransparencyError as error:
         hint = "Make one with `transparency keygen --out issuer.pem`."
         if "password" in str(error):
@@ -51,6 +50,8 @@ def load_private(path: str, passphrase_file: str | None = None) -> PrivateKey:
         elif b"BEGIN PUBLIC KEY" in data:
             hint = "This is a public key; signing needs the private one."
         raise CommandError(Exit.BAD_INPUT, f"{path}: {error}", hint) from error
+    _warn_if_readable(path)
+    return key
 
 
 def load_public(paths: Iterable[str]) -> tuple[PublicKey, ...]:

@@ -26,7 +26,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self.commands and cmd_name in self._table:
             module, short_help = self._table[cmd_name]
             command = importlib.import_module(module).command
-            command.short_help = short_help
+            command.name, command.short_help = cmd_name, short_help
             self.add_command(command, cmd_name)
         return super().get_command(ctx, cmd_name)
 
