@@ -203,3 +203,12 @@ async def test_the_receipt_key_signs_nothing_but_heads(tmp_path: Path) -> None:
         documents = [Statement.from_bytes(log.statement(index)) for index in (0, 1)]
         assert {statement.kid for statement in documents} == {log.policy.policy_key.kid}
         assert log.policy.policy_key.thumbprint in by_role[keyset.POLICY]
+
+
+async def test_receipts_are_signed_with_es256_by_default(tmp_path: Path) -> None:
+    """RC-17: ES256 with RFC9162_SHA256, the recommended pairing."""
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        headers = Sign1.from_bytes(log.receipt(0)).headers
+
+        assert (headers[labels.ALG], headers[labels.VDS]) == (-7, labels.VDS_RFC9162_SHA256)

@@ -174,3 +174,12 @@ def test_resources_that_documents_name_are_served() -> None:
 
     assert named
     assert sorted((page, path) for page, path in named if path not in served) == []
+
+
+def test_the_profile_says_what_each_mandatory_field_of_a_receipt_gives_away() -> None:
+    """RC-16: a privacy analysis of the mandatory fields; every claim and label a receipt carries is in its table."""
+    section = (DOCS / "profile.md").read_text().partition("## 18. Privacy")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")][2:]
+
+    for field in ("iss", "sub", "kid", "iat", "tree-size", "leaf-index", "path hashes", "entry"):
+        assert any(field in row for row in rows), field
