@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,27 @@ def copy_of(tmp_path: Path) -> Callable[[MadeLog, str], MadeLog]:
     """A copy of a closed log, mark and all, under a new name, with a clock of its own."""
 
     def copy(made: MadeLog, name: str) -> MadeLog:
-        target = tmp_path / name
-        target.mkdir(parents=True)
-        shutil.copytree(made.data, target / "log")
-        shutil.copy(made.watermark, target / "mark")
-        return MadeLog(target / "log", target / "mark", made.issuer, FakeClock(made.clock()))
+        return copied(made, tmp_path / name)
 
     return copy
+
+
+def copied(made: MadeLog, target: Path) -> MadeLog:
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(made.data, target / "log")
+    shutil.copy(made.watermark, target / "mark")
+    return MadeLog(target / "log", target / "mark", made.issuer, FakeClock(made.clock()))
+
+
+@pytest.fixture
+def in_memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder for what is opened hundreds of times and whose own syncs show nothing: in memory where there is one."""
+    memory = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+    if not memory.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ heads form one history.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.conftest import copied
 from tests.faults.ledger import Ledger
 from transparency.errors import LogUnusableError, StoreError
 from transparency.log import sequencer
@@ -296,9 +296,7 @@ async def _idle(log: Log) -> None:
 
 
 async def _grown(template: MadeLog, folder: Path, size: int) -> MadeLog:
-    shutil.copytree(template.data, folder / "log")
-    shutil.copy(template.watermark, folder / "mark")
-    made = MadeLog(folder / "log", folder / "mark", template.issuer, FakeClock(template.clock()))
+    made = copied(template, folder)
     async with running(made) as log:
         await asyncio.gather(*(log.register(made.issuer.sign(b"base %d" % n)) for n in range(2, size)))
         assert log.newest_head().size == size
