@@ -1,0 +1,187 @@
+"""kill -9 at random moments under load: whatever was answered 201 or 202 is there afterwards, in one history.
+
+``TRANSPARENCY_KILLS`` and ``TRANSPARENCY_KILL_SEED`` set how many and which; the seed is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from tests.faults.ledger import Ledger
+from transparency.log.log import system_clock
+from transparency.statements.statement import Statement, entry_id
+from transparency.testing import MadeLog, make_log, running
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = int(os.environ.get("TRANSPARENCY_KILLS", "200"))
+SEED = int(os.environ.get("TRANSPARENCY_KILL_SEED", str(random.SystemRandom().randrange(2**32))))
+CLIENTS = 10
+
+
+@dataclass(slots=True)
+class _Clients:
+    """What the clients of all rounds send and were told."""
+
+    made: MadeLog
+    chance: random.Random
+    ledger: Ledger = field(default_factory=Ledger)
+    # Sent, and not known what became of them: sent again later, as a client would.
+    unknown: list[bytes] = field(default_factory=list)
+    sent: int = 0
+    answers: Counter[int] = field(default_factory=Counter)
+
+    def next_statement(self) -> bytes:
+        if self.unknown and self.chance.random() < 0.3:
+            return self.unknown.pop(self.chance.randrange(len(self.unknown)))
+        self.sent += 1
+        return self.made.issuer.sign(b"%d" % self.sent + b"." * self.chance.randrange(3000))
+
+    async def one_client(self, session: aiohttp.ClientSession, url: str) -> None:
+        """Send one statement after another until the server is gone."""
+        while True:
+            data = self.next_statement()
+            headers = {"Content-Type": "application/cose"}
+            if self.chance.random() < 0.5:
+                headers["Prefer"] = "respond-async"
+            try:
+                async with session.post(f"{url}/entries", data=data, headers=headers) as response:
+                    body = await response.read()
+                    self._told(data, response.status, response.headers.get("Location", ""), body)
+            except (TimeoutError, aiohttp.ClientError, ConnectionError):
+                self.unknown.append(data)
+                return
+
+    def _told(self, data: bytes, status: int, location: str, body: bytes) -> None:
+        self.answers[status] += 1
+        statement = Statement.from_bytes(data)
+        if status in (201, 202):
+            assert location.endswith(f"/entries/{entry_id(statement.entry)}")
+        if status == 201:
+            self.ledger.receipts.append((statement, body))
+        elif status == 202:
+            self.ledger.accepted.append(statement)
+        else:
+            raise AssertionError(f"an unexpected answer: {status} {body!r}")
+
+
+class _Forks:
+    """The process that forks servers, and the server of this round."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def start(self) -> int:
+        self._say("start")
+        word, pid = (await self._line()).split()
+        assert word == "started"
+        return int(pid)
+
+    async def ready(self) -> str:
+        word, _, rest = (await self._line()).partition(" ")
+        assert word == "ready", f"the server did not start after a kill: {rest}"
+        return rest
+
+    async def reap(self) -> tuple[int, str]:
+        self._say("reap")
+        while not (line := await self._line()).startswith("reaped"):
+            assert line.startswith("ready"), line
+        _, status, phase = line.split(" ", 2)
+        return int(status), phase
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+
+    async def _line(self) -> str:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(30):
+            return (await self._process.stdout.readline()).decode().strip()
+
+
+async def test_whatever_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    print(f"\nTRANSPARENCY_KILL_SEED={SEED}")  # noqa: T201 - to repeat a failure
+    chance = random.Random(SEED)
+    began = time.monotonic()
+    made = make_log(tmp_path / "log", clock=system_clock)
+    clients = _Clients(made, chance)
+    phases: Counter[str] = Counter()
+    async with _forks(made) as forks:
+        for _ in range(KILLS):
+            phases[await _round(forks, clients, chance)] += 1
+
+    ledger = clients.ledger
+    async with running(made) as log:
+        await ledger.check(log)
+        size = log.newest_head().size
+        entries = [row.entry for row in log._store.entries(0, size)]
+        assert len(set(entries)) == size, "an entry stands in the tree twice"
+        assert log._store.intake_pending() == []
+    report = made.fsck()
+    assert report.clean, report.findings
+    print(  # noqa: T201 - figures for the report
+        f"{KILLS} kills, {len(ledger.receipts)} x 201, {len(ledger.accepted)} x 202, {size} entries, "
+        f"{report.heads} heads, {time.monotonic() - began:.0f} s; killed while: {dict(phases)}"
+    )
+    assert len(ledger.receipts) > KILLS
+    assert len(ledger.accepted) > KILLS
+    assert len(phases) >= min(5, KILLS // 20), "the kills did not hit varied phases"
+
+
+async def _round(forks: _Forks, clients: _Clients, chance: random.Random) -> str:
+    """One server from its fork to its death under load. Returns what it was doing when it died."""
+    pid = await forks.start()
+    try:
+        if chance.random() < 0.1:
+            # Killed while it opens: recovery itself must be safe to interrupt.
+            await asyncio.sleep(chance.uniform(0, 0.04))
+        else:
+            await _under_load(await forks.ready(), clients, pid, chance.uniform(0.01, 0.15))
+    finally:
+        # Not reaped yet, so this is still our child, dead or alive.
+        os.kill(pid, signal.SIGKILL)
+    status, phase = await forks.reap()
+    assert os.WIFSIGNALED(status), "the server ended by itself"
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    return phase
+
+
+async def _under_load(url: str, clients: _Clients, pid: int, seconds: float) -> None:
+    timeout = aiohttp.ClientTimeout(total=10)
+    async with aiohttp.ClientSession(timeout=timeout) as session, asyncio.TaskGroup() as group:
+        for _ in range(CLIENTS):
+            group.create_task(clients.one_client(session, url))
+        await asyncio.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def _forks(made: MadeLog) -> AsyncIterator[_Forks]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.faults.kill_server",
+        str(made.data),
+        str(made.watermark),
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield _Forks(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        async with asyncio.timeout(10):
+            await process.wait()
