@@ -84,7 +84,11 @@ def test_we_verify_statements_that_pycose_encoded_and_signed() -> None:
     for alg in COMMON:
         claims = {1: ISS, 2: "urn:example:by-pycose", 6: TIME}
         headers = {1: ALGORITHMS[alg], 3: "application/json", 4: private_key(alg).public.kid, 15: claims}
-        question = {"do": "sign", "pem": private_key(alg).to_pem().decode(), "protected": encode(headers).hex()}
+        question: dict[str, Any] = {
+            "do": "sign",
+            "pem": private_key(alg).to_pem().decode(),
+            "protected": encode(headers).hex(),
+        }
         questions += [question | {"payload": payload(1).hex(), "detached": detached} for detached in (False, True)]
 
     answers = ask("pycose", questions)

@@ -142,7 +142,7 @@ def flip(data: bytes, bit: int = 0) -> bytes:
 def rebuilt(message: bytes, **parts: Any) -> bytes:
     """The message with its protected, unprotected, payload or signature replaced, and nothing else checked."""
     sign1 = Sign1.from_bytes(message)
-    known = {"protected": sign1.protected, "unprotected": dict(sign1.unprotected)}
+    known: dict[str, Any] = {"protected": sign1.protected, "unprotected": dict(sign1.unprotected)}
     known |= {"payload": sign1.payload, "signature": sign1.signature}
     return b"\xd2" + encode(list((known | parts).values()))
 
@@ -171,8 +171,7 @@ def spoiled(message: bytes) -> dict[str, bytes]:
     receipt = receipt_of(message)
     size, index, path = proof_of(receipt)
     sign1, signed_head = Sign1.from_bytes(message), Sign1.from_bytes(receipt)
-    other = private_key("ES256", "stranger")
-    foreign = sign_head(other, iss=LOG_ISS, origin=ORIGIN, size=size, root=bytes(32), time=TIME)
+    foreign = sign_head(private_key("ES256", "log"), iss=LOG_ISS, origin=ORIGIN, size=size, root=bytes(32), time=TIME)
     receipts = {
         "path flipped": with_proof(receipt, size, index, [flip(path[0]), *path[1:]]),
         "path truncated": with_proof(receipt, size, index, path[:-1]),
@@ -201,3 +200,13 @@ def spoiled(message: bytes) -> dict[str, bytes]:
     if sign1.payload:
         whole["payload flipped"] = rebuilt(message, payload=flip(sign1.payload, 8))
     return {name: with_receipt(message, bad) for name, bad in receipts.items()} | whole
+
+
+def relabelled() -> list[bytes]:
+    """RC-18: receipts whose size (and place) were changed to others that lead to the same root."""
+    messages = []
+    for index, size, other_index, other_size in ((4, 5, 1, 2), (0, 3, 0, 4), (2, 6, 2, 8)):
+        message = transparent(statement(), index, size)
+        _, _, path = proof_of(receipt_of(message))
+        messages.append(with_receipt(message, with_proof(receipt_of(message), other_size, other_index, path)))
+    return messages

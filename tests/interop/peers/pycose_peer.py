@@ -12,14 +12,14 @@ from typing import Any
 if sys.argv[1]:
     sys.path.insert(0, sys.argv[1])
 
-import cbor2  # noqa: E402 - the folder named on the command line must be able to shadow it
-import pycose  # noqa: E402
-from cryptography.hazmat.primitives import hashes  # noqa: E402
-from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: E402
-from merkle_json import MerkleJson  # noqa: E402
-from pycose.algorithms import Es256  # noqa: E402
-from pycose.keys import CoseKey  # noqa: E402
-from pycose.messages import CoseMessage, Sign1Message  # noqa: E402
+import cbor2
+import pycose
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from merkle_json import MerkleJson
+from pycose.algorithms import Es256
+from pycose.keys import CoseKey
+from pycose.messages import CoseMessage, Sign1Message
 
 
 def versions() -> dict[str, str]:
@@ -53,7 +53,7 @@ def seconds(message: str, key: str, rounds: int) -> dict[str, float]:
     """The same ES256 signature, checked over and over by pycose and by cryptography in this one process."""
     sign1 = CoseMessage.decode(bytes.fromhex(message))
     sign1.key = cose_key = CoseKey.decode(bytes.fromhex(key))
-    signed, raw = sign1._create_sig_structure(), sign1.signature  # noqa: SLF001 - the bytes both sides check
+    signed, raw = sign1._create_sig_structure(), sign1.signature
     numbers = ec.EllipticCurvePublicNumbers(
         int.from_bytes(cose_key.x, "big"), int.from_bytes(cose_key.y, "big"), ec.SECP256R1()
     )
