@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -76,15 +78,21 @@ def test_a_missing_file_is_66_an_empty_one_65(tmp_path: Path) -> None:
     assert [caught.value.code for caught in (missing, empty, folder)] == [66, 65, 66]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_one_may_not_read_is_66(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_66(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(b"x")
-    (tmp_path / "a").chmod(0)
+    if os.geteuid() == 0:  # root may read every file: let the system say what it says to others
+        monkeypatch.setattr(Path, "open", _forbidden)
+    else:
+        (tmp_path / "a").chmod(0)
 
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(CommandError, match="Permission denied") as caught:
         read_input(tmp_path / "a")
 
     assert caught.value.code is Exit.NO_INPUT
+
+
+def _forbidden(path: Path, *_: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:

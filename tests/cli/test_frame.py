@@ -61,7 +61,7 @@ def test_every_option_has_a_help_text_and_every_example_uses_options_that_exist(
     path: tuple[str, ...], command: click.Command
 ) -> None:
     options = {name for each in command.params for name in each.opts}
-    words = (command.epilog or "").removeprefix("Example: transparency ").split()
+    words = (command.epilog or "").removeprefix("\b\nExample: transparency ").split()
 
     assert [each.name for each in command.params if isinstance(each, click.Option) and not each.help] == []
     assert [word for word in words if word.startswith("--") and word not in options] == []
@@ -225,6 +225,17 @@ def test_a_real_interrupt_leaves_no_traceback(tmp_path: Path) -> None:
 
     assert process.returncode == 130
     assert b"Traceback" not in said
+
+
+def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "transparency", "keygen", "--out", "k.pem"],
+        env={**environment(tmp_path), "PYTHONIOENCODING": "ascii:strict"},
+        cwd=tmp_path, capture_output=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert ended.returncode == 0
+    assert ended.stderr.isascii()
 
 
 def test_a_reader_that_goes_away_is_not_an_error(tmp_path: Path) -> None:

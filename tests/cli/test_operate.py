@@ -181,6 +181,17 @@ def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, l
     assert run("log", "restore", "--from", "missing", "--data", "other").exit_code == 66
 
 
+def test_a_backup_without_keys_says_that_they_are_missing(good: Run, run: Run, log: Path) -> None:
+    good("log", "backup", "--data", log, "--out", "copy")
+    log.rename("gone")
+
+    result = run("log", "restore", "--from", "copy", "--data", "log")
+
+    assert result.exit_code == 66
+    assert "copy/keys" in result.stderr
+    assert not log.exists()
+
+
 def test_an_old_backup_may_begin_a_new_log_with_the_same_issuers(good: Run, log: Path) -> None:
     good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
     good("log", "backup", "--data", log, "--out", "copy")

@@ -159,6 +159,21 @@ def test_a_folder_is_verified_whole_and_the_worst_verdict_counts(run: Run, keys:
     assert len(report["files"]) == 6
 
 
+def test_one_file_that_cannot_be_read_does_not_hide_the_others(run: Run, keys: Path) -> None:
+    (keys / "junk.cose").write_bytes(b"junk")
+
+    result = run("verify", "junk.cose", "t.cose", "missing.cose", *TRUST)
+    report = json.loads(run("verify", "junk.cose", "t.cose", "missing.cose", *TRUST, "--json").stdout)
+
+    assert result.exit_code == 65
+    assert "✓ t.cose" in result.stdout
+    assert report["counts"]["unreadable"] == 2
+
+
+def test_quiet_is_one_line(run: Run, keys: Path) -> None:
+    assert run("verify", "t.cose", *TRUST, "--quiet").stdout.count("\n") == 1
+
+
 def test_an_empty_folder_is_66(run: Run, keys: Path) -> None:
     (keys / "empty").mkdir()
 

@@ -33,7 +33,7 @@ _STEP_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 
 
-@click.command(epilog="Example: transparency demo")
+@click.command(epilog="\b\nExample: transparency demo")
 @click.option(
     "--keep", type=click.Path(path_type=Path), metavar="DIR", help="Work in this new folder and leave it there."
 )

@@ -29,7 +29,7 @@ from transparency.errors import TransparencyError
 _STYLES = {"ok": GOOD, "warn": UNSURE, "fail": BAD}
 
 
-@click.command(epilog="Example: transparency doctor --data ./log --log https://log.example")
+@click.command(epilog="\b\nExample: transparency doctor --data ./log --log https://log.example")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

@@ -34,12 +34,10 @@ def require_log(data: Path) -> Folder:
     return folder
 
 
-def refuse_existing_log(data: Path) -> None:
+def refuse_existing_log(data: Path, hint: str) -> None:
     """Before a log is made: the folder must be absent or empty."""
     if Folder(data.absolute()).exists():
-        raise CommandError(
-            Exit.CANNOT_WRITE, f"{data} holds a log already", f"Run it: `transparency serve --data {data}`."
-        )
+        raise CommandError(Exit.CANNOT_WRITE, f"{data} holds a log already", hint)
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")
 

@@ -24,7 +24,7 @@ def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
     )
 
 
-@click.command(epilog="Example: transparency init --data ./log --origin log.acme.example/agents")
+@click.command(epilog="\b\nExample: transparency init --data ./log --origin log.acme.example/agents")
 @data_option()
 @log_creation_options
 @json_option()
@@ -35,7 +35,7 @@ def command(data: Path, origin: str | None, iss: str | None, watermark: Path | N
     """
     from transparency.log.log import Log
 
-    refuse_existing_log(data)
+    refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
     if as_json:
         print_json(

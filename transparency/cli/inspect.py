@@ -13,7 +13,7 @@ from transparency.cli.views import view
 from transparency.errors import TransparencyError
 
 
-@click.command(epilog="Example: transparency inspect session.t.cose")
+@click.command(epilog="\b\nExample: transparency inspect session.t.cose")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @json_option()
 def command(files: tuple[str, ...], as_json: bool) -> None:

@@ -30,7 +30,7 @@ def command() -> None:
 
 
 @command.command(
-    "add", epilog="Example: transparency issuer add --data ./log --iss https://acme.example --key issuer.pub.pem"
+    "add", epilog="\b\nExample: transparency issuer add --data ./log --iss https://acme.example --key issuer.pub.pem"
 )
 @data_option()
 @click.option("--iss", required=True, metavar="URI", help="The issuer, exactly as its statements say.")
@@ -66,7 +66,7 @@ def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
     )
 
 
-@command.command("list", epilog="Example: transparency issuer list --data ./log")
+@command.command("list", epilog="\b\nExample: transparency issuer list --data ./log")
 @data_option()
 @json_option()
 def list_(data: Path, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def list_(data: Path, as_json: bool) -> None:
         note("nobody may register yet: transparency issuer add --data DIR --iss URI --key FILE")
 
 
-@command.command("remove", epilog="Example: transparency issuer remove --data ./log --iss https://acme.example")
+@command.command("remove", epilog="\b\nExample: transparency issuer remove --data ./log --iss https://acme.example")
 @data_option()
 @click.option("--iss", required=True, metavar="URI", help="The issuer.")
 @click.option("--kid", metavar="HEX", help="Only this key of it: its id or thumbprint, or the beginning of either.")

@@ -16,7 +16,7 @@ from transparency.cose.keys import PrivateKey
 _NAMES = [each.name for each in ALGORITHMS.values()]
 
 
-@click.command(epilog="Example: transparency keygen --alg ES256 --out issuer.pem")
+@click.command(epilog="\b\nExample: transparency keygen --alg ES256 --out issuer.pem")
 @click.option(
     "--alg",
     type=click.Choice(_NAMES, case_sensitive=False),

@@ -11,7 +11,7 @@ from transparency.cli.settings import json_option, log_options
 from transparency.cose.keys import encode_key_set
 
 
-@click.command(epilog="Example: transparency keys --log https://log.example --out log.keys")
+@click.command(epilog="\b\nExample: transparency keys --log https://log.example --out log.keys")
 @log_options()
 @click.option(
     "--out", "target", type=click.Path(), metavar="KEYFILE", help="Write a COSE_KeySet, for `verify --log-key`."

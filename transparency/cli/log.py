@@ -32,7 +32,7 @@ def command() -> None:
     """Look after a log: status, fsck, backup, restore, rotate-key."""
 
 
-@command.command(epilog="Example: transparency log status --data ./log")
+@command.command(epilog="\b\nExample: transparency log status --data ./log")
 @data_option()
 @json_option()
 def status(data: Path, as_json: bool) -> None:
@@ -52,7 +52,7 @@ def status(data: Path, as_json: bool) -> None:
         print_tree(view, out())
 
 
-@command.command(epilog="Example: transparency log fsck --data ./log")
+@command.command(epilog="\b\nExample: transparency log fsck --data ./log")
 @data_option()
 @_WATERMARK
 @json_option()
@@ -83,7 +83,7 @@ def fsck(data: Path, watermark: Path | None, as_json: bool) -> None:
         raise click.exceptions.Exit(Exit.NEGATIVE)
 
 
-@command.command(epilog="Example: transparency log backup --data ./log --out ./log-2026-11-16")
+@command.command(epilog="\b\nExample: transparency log backup --data ./log --out ./log-2026-11-16")
 @data_option()
 @click.option("--out", "target", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="A new folder.")
 @click.option("--with-keys", is_flag=True, help="Copy the private keys too. Keep the copy as you keep the keys.")
@@ -102,7 +102,7 @@ def backup(data: Path, target: Path, with_keys: bool, as_json: bool) -> None:
         note("without the private keys; a log restored from it needs those of its folder (or --with-keys)")
 
 
-@command.command(epilog="Example: transparency log restore --from ./log-2026-11-16 --data ./log")
+@command.command(epilog="\b\nExample: transparency log restore --from ./log-2026-11-16 --data ./log")
 @click.option("--from", "source", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="The backup.")
 @data_option()
 @_WATERMARK
@@ -124,7 +124,7 @@ def restore(
     With --new-origin a new log is made: new name, new keys, the same issuers, none of the old entries.
     """
     require_log(source)
-    refuse_existing_log(data)
+    refuse_existing_log(data, "Move it away first; nothing is replaced.")
     if new_origin is not None:
         created = backups.restore_as_new(source, data, clock=system_clock, origin=new_origin or None)
         if as_json:
@@ -133,6 +133,11 @@ def restore(
             done(f"{data}: a new log, {created.origin}, with the issuers of {source}")
             note(f"its policy key's thumbprint is {created.policy_thumbprint.hex()}; publish it")
         return
+    if not any((source / "keys").glob("*.pem")):
+        raise CommandError(
+            Exit.NO_INPUT, f"{source} was copied without the private keys",
+            f"Put the log's keys/*.pem into {source / 'keys'} first.",
+        )  # fmt: skip
     size = backups.restore(
         source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark
     )
@@ -143,7 +148,7 @@ def restore(
     note(f"next: transparency serve --data {data}")
 
 
-@command.command("rotate-key", epilog="Example: transparency log rotate-key --data ./log")
+@command.command("rotate-key", epilog="\b\nExample: transparency log rotate-key --data ./log")
 @data_option()
 @click.option("--role", type=click.Choice(_ROLES), default=keyset.RECEIPTS, show_default=True, help="Which key.")
 @click.option("--alg", metavar="NAME", help="Its algorithm. Default: ES256 for receipts, Ed25519 for operations.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -46,6 +47,7 @@ class Cli(LazyGroup):
         words = list(sys.argv[1:] if args is None else args)
         name = prog_name or "transparency"
         self._main_shell_completion(extra, name, complete_var)
+        _never_fail_to_encode()
         if not standalone_mode:
             return super().main(
                 words, name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
@@ -102,6 +104,13 @@ def _fail(error: Exception, words: Sequence[str]) -> NoReturn:
     flags = words[: words.index("--")] if "--" in words else words
     click.echo(failure.to_json() if "--json" in flags else failure.line(), err=True)
     sys.exit(failure.code)
+
+
+def _never_fail_to_encode() -> None:
+    """A terminal that cannot show a character shows a question mark; it is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _quiet_broken_pipe() -> NoReturn:

@@ -22,7 +22,7 @@ def command() -> None:
     """The registration policy: who may register what."""
 
 
-@command.command(epilog="Example: transparency policy show --log https://log.example")
+@command.command(epilog="\b\nExample: transparency policy show --log https://log.example")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="The log's data folder; or:")
 @click.option("--log", cls=Setting, envvar="TRANSPARENCY_LOG", metavar="URL", help="The log [TRANSPARENCY_LOG].")
 @click.option(

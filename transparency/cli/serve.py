@@ -24,7 +24,7 @@ from transparency.server.settings import ServerSettings
 from transparency.server.tokens import TokenStore
 
 
-@click.command(epilog="Example: transparency serve --data ./log --host 127.0.0.1 --port 8080 --open")
+@click.command(epilog="\b\nExample: transparency serve --data ./log --host 127.0.0.1 --port 8080 --open")
 @data_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
@@ -100,7 +100,7 @@ def _settings(
 def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None) -> None:
     if Folder(data.absolute()).exists():
         return
-    refuse_existing_log(data)
+    refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
     done(f"made a new log in {data}: {created.origin}, with its keys, policy and store")
     note(f"policy key thumbprint, for auditors to pin: {created.policy_thumbprint.hex()}")

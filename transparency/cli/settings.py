@@ -53,9 +53,9 @@ def _checked(path: Path, name: str, value: object) -> str | list[str]:
         known = ", ".join(sorted(NAMES))
         raise CommandError(Exit.BAD_INPUT, f"{path}: unknown setting {name!r}", f"Known are: {known}.")
     items = value if name in _LISTS and isinstance(value, list) else [value]
-    texts = [item for item in items if isinstance(item, str) and item]
+    texts = [item for item in items if isinstance(item, str) and item and item.isprintable()]
     if len(texts) != len(items):
-        raise CommandError(Exit.BAD_INPUT, f"{path}: {name} is not text")
+        raise CommandError(Exit.BAD_INPUT, f"{path}: {name} is not printable text")
     if name in _PATHS:
         texts = [str(path.parent / Path(text).expanduser()) for text in texts]
     return texts if name in _LISTS else texts[0]

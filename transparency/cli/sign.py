@@ -19,7 +19,7 @@ from transparency.statements.statement import Statement
 
 
 @click.command(
-    epilog="Example: transparency sign session.json --key issuer.pem --iss https://acme.example --out session.cose"
+    epilog="\b\nExample: transparency sign session.json --key issuer.pem --iss https://acme.example --out session.cose"
 )
 @click.argument("file", type=click.Path())
 @key_option(required=True)

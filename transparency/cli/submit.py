@@ -27,7 +27,7 @@ from transparency.statements.transparent import attach_receipts, receipts_of
 _SIGN1_HEAD = b"\xd2"
 
 
-@click.command(epilog="Example: transparency submit session.cose --log https://log.example --out session.t.cose")
+@click.command(epilog="\b\nExample: transparency submit session.cose --log https://log.example --out session.t.cose")
 @click.argument("file", type=click.Path())
 @log_options()
 @click.option("--payload", type=click.Path(), metavar="FILE", help="The record of a detached statement.")

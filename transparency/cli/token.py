@@ -26,7 +26,7 @@ def command() -> None:
     """Access tokens of a server: create, list, revoke. In force at once, also while the server runs."""
 
 
-@command.command(epilog="Example: transparency token create --data ./log --scope submit --note ci --expires 90d")
+@command.command(epilog="\b\nExample: transparency token create --data ./log --scope submit --note ci --expires 90d")
 @data_option()
 @click.option("--scope", "scopes", multiple=True, type=click.Choice([str(scope) for scope in Scope]),
               default=("submit", "read"), show_default=True, help="What it allows (repeatable).")  # fmt: skip
@@ -48,7 +48,7 @@ def create(data: Path, scopes: tuple[str, ...], text: str, expires: str | None, 
     note("this secret is shown once; give it to a client as TRANSPARENCY_TOKEN")
 
 
-@command.command("list", epilog="Example: transparency token list --data ./log")
+@command.command("list", epilog="\b\nExample: transparency token list --data ./log")
 @data_option()
 @json_option()
 def list_(data: Path, as_json: bool) -> None:
@@ -72,7 +72,7 @@ def list_(data: Path, as_json: bool) -> None:
         note("there are no tokens: transparency token create --data DIR")
 
 
-@command.command(epilog="Example: transparency token revoke --data ./log 0123456789ab")
+@command.command(epilog="\b\nExample: transparency token revoke --data ./log 0123456789ab")
 @data_option()
 @click.argument("token_id", metavar="ID")
 @json_option()

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input
 from transparency.cli.keyfiles import load_public
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, err, note, out, print_json, safe
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_inputs import expand, find_payload
+from transparency.cli.verify_many import MARKS, STYLES, verify_many
 from transparency.errors import TransparencyError
 from transparency.verifier import Options, Report, TrustStore, Verifier, render_text
 
 _SIGN1_HEAD = b"\xd2"
-_STYLES = {"verified": GOOD, "failed": BAD, "cannot-tell": UNSURE, "warnings": UNSURE}
-_MARKS = {"verified": "✓", "failed": "✗", "cannot-tell": "?", "warnings": "!"}
 _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
-# The worst verdict of several is the verdict of all.
-_ORDER = (Exit.NEGATIVE, Exit.CANNOT_TELL, Exit.WARNINGS, Exit.OK)
 
 
-@click.command(epilog="Example: transparency verify session.t.cose --log-key log.keys --issuer-key issuer.pub.pem")
+@click.command(epilog="\b\nExample: transparency verify session.t.cose --log-key log.keys --issuer-key issuer.pub.pem")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @click.option(
     "--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable)."
@@ -50,10 +44,12 @@ _ORDER = (Exit.NEGATIVE, Exit.CANNOT_TELL, Exit.WARNINGS, Exit.OK)
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the sentence, not the checks.")
 @json_option()
 def command(
     files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], trust: str | None,
-    payload: str | None, receipt_only: bool, statement_only: bool, strict: bool, as_json: bool,
+    payload: str | None, receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Verify transparent statements, offline. FILE may be a folder, or "-" for standard input.
 
@@ -69,11 +65,12 @@ def command(
     verifier = Verifier(store, Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict))
     if len(names) == 1:
         report, beside = _verify(verifier, names[0], payload)
-        _print_one(names[0], report, beside, as_json=as_json)
+        _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
         if report.verdict == "cannot-tell" and not as_json:
             _hint(store)
         raise click.exceptions.Exit(report.exit_code)
-    raise click.exceptions.Exit(_many(verifier, names, as_json=as_json))
+    reports = ((name, _outcome(verifier, name)) for name in names)
+    raise click.exceptions.Exit(verify_many(reports, len(names), as_json=as_json))
 
 
 def _trust(log_keys: tuple[str, ...], issuer_keys: tuple[str, ...], trust: str | None) -> TrustStore:
@@ -101,32 +98,35 @@ def _verify(verifier: Verifier, file: str, payload: str | None) -> tuple[Report,
     return verifier.verify(data, record), path
 
 
-def _print_one(file: str, report: Report, beside: str | None, *, as_json: bool) -> None:
+def _outcome(verifier: Verifier, file: str) -> Report | CommandError:
+    """One of many: a file that cannot be read does not keep the others from being verified."""
+    try:
+        return _verify(verifier, file, None)[0]
+    except CommandError as error:
+        return error
+
+
+def _print_one(file: str, report: Report, beside: str | None, *, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json({"file": file, "payload": beside, **report.to_json()})
         return
     console = out()
-    for number, line in enumerate(render_text(report).splitlines()):
+    # The report made its text safe for a terminal; what is left to escape is rich's own markup.
+    lines = render_text(report).splitlines()
+    for number, line in enumerate(lines[:1] if quiet else lines):
         if number == 0:
-            style = _STYLES[report.verdict]
-            console.print(f"[{style}]{_MARKS[report.verdict]}[/] [bold]{_escape(line)}[/]")
+            style = STYLES[report.verdict]
+            console.print(f"[{style}]{MARKS[report.verdict]}[/] [bold]{escape(line)}[/]")
         else:
             console.print(_coloured(line))
-    if beside is not None:
+    if beside is not None and not quiet:
         console.print(f"[{DIM}]record: {safe(beside)}[/]")
 
 
 def _coloured(line: str) -> str:
     mark = line.strip()[:1]
     if mark in _LINE_STYLES and line.startswith("  "):
-        return f"  [{_LINE_STYLES[mark]}]{mark}[/]{_escape(line[3:])}"
-    return _escape(line)
-
-
-def _escape(line: str) -> str:
-    # The report made its text safe for a terminal; what is left is rich's own markup.
-    from rich.markup import escape
-
+        return f"  [{_LINE_STYLES[mark]}]{mark}[/]{escape(line[3:])}"
     return escape(line)
 
 
@@ -135,41 +135,3 @@ def _hint(store: TrustStore) -> None:
         note("no log is trusted: give its keys with --log-key (fetch them with `transparency keys`) or --trust")
     elif not store.issuers:
         note("no issuer is trusted: give its key with --issuer-key, or ask for --receipt-only")
-
-
-def _many(verifier: Verifier, names: list[str], *, as_json: bool) -> int:
-    codes: set[int] = set()
-    rows: list[dict[str, Any]] = []
-    counts = dict.fromkeys(_STYLES, 0)
-    console, errors = out(), err()
-    with Progress(
-        TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=errors, transient=True, disable=as_json or not errors.is_terminal,
-    ) as progress:  # fmt: skip
-        for file, report in progress.track(_reports(verifier, names), total=len(names)):
-            codes.add(report.exit_code)
-            counts[report.verdict] += 1
-            if as_json:
-                rows.append({"file": file, **report.to_json()})
-            else:
-                _print_line(
-                    progress.console if progress.live.is_started and console.is_terminal else console, file, report
-                )
-    worst = next(code for code in _ORDER if code in codes)
-    if as_json:
-        print_json({"exit-code": worst, "counts": counts, "files": rows})
-    else:
-        total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-        errors.print(f"[{DIM}]{len(names)} files: {total}[/]")
-    return worst
-
-
-def _reports(verifier: Verifier, names: list[str]) -> Iterator[tuple[str, Report]]:
-    for name in names:
-        yield name, _verify(verifier, name, None)[0]
-
-
-def _print_line(console: Console, file: str, report: Report) -> None:
-    verdict = report.verdict
-    detail = "" if verdict == "verified" else f"  {_escape(report.summary)}"
-    console.print(f"[{_STYLES[verdict]}]{_MARKS[verdict]}[/] {safe(file)}{detail}")
