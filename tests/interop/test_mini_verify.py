@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -239,6 +240,19 @@ def test_as_a_script_it_exits_0_for_what_is_verified_and_1_for_all_else(tmp_path
     assert (verified.returncode, verified.stderr) == (0, "")
     assert (failed.returncode, failed.stderr[:8]) == (1, "failed: ")
     assert (undecided.returncode, undecided.stderr[:13]) == (1, "cannot tell: ")
+
+
+def test_both_verify_the_worked_example_of_the_profile() -> None:
+    page = (MINI.parents[2] / "docs" / "profile.md").read_text()
+    blocks = dict(re.findall(r"```hex ([\w-]+)\n(.*?)```", page, re.DOTALL))
+    example = {name: bytes.fromhex(text) for name, text in blocks.items()}
+    keys = {"log_keys": example["log-key-set"], "issuer_keys": example["issuer-key"]}
+
+    assert agreed(example["transparent-statement"], **keys) == "verified"
+    assert agreed(example["statement"], **keys) == "cannot-tell"
+    assert agreed(example["receipt"], **keys) == "failed"
+    assert mini_verify.check_receipt(example["receipt"], example["entry"], mini_verify.read_keys(keys["log_keys"]))
+    assert example["issuer-thumbprint"] in mini_verify.read_keys(keys["issuer_keys"])[0].names
 
 
 needs_vectors = pytest.mark.skipif(not VECTORS.is_dir(), reason="no ../shared/vectors beside the repository")
