@@ -14,7 +14,7 @@ from transparency.errors import OverloadedError, RefusedError
 from transparency.log import sequencer
 from transparency.log.documents import read_policy
 from transparency.log.log import Found, Log, Registered
-from transparency.log.store import Commit, Kind, Store
+from transparency.log.store import Commit, Kind, NewEntry, Store
 from transparency.policy.document import Policy
 from transparency.statements.statement import Statement
 from transparency.testing import FakeClock, FaultyStore, MadeLog, SampleIssuer, make_log, running
@@ -99,6 +99,31 @@ async def test_no_entry_is_sequenced_at_a_time_its_judgement_does_not_cover(tmp_
     with pytest.raises(RefusedError, match="expired"):
         await expiring
     await log.stop()
+
+
+async def test_the_decision_time_is_the_heads_even_when_the_clock_was_set_back(tmp_path: Path) -> None:
+    """REG-21: a head's time never goes back, so a statement that expired before the newest head is refused."""
+    clock = FakeClock()
+    made = make_log(tmp_path / "log", clock=clock)
+    async with running(made) as log:
+        clock.advance(1000)
+        await log.register(made.issuer.sign(b"makes a head in the future"))
+        clock.advance(-1000)
+
+        with pytest.raises(RefusedError, match="expired"):
+            await log.register(made.issuer.sign(b"expires in between", exp=clock() + 500))
+
+
+def test_an_appender_that_is_told_an_earlier_time_signs_the_newest_heads(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    log = made.open()
+    statement = Statement.from_bytes(made.issuer.sign(b"x"))
+    new = NewEntry(statement.entry, Kind.STATEMENT, 1, statement.tbs_digest, statement.normalised)
+
+    head = log._opened.appender.append([new], time=5)
+
+    assert head.time == made.clock()
+    log._opened.close()
 
 
 async def test_when_the_queue_is_full_nothing_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
