@@ -175,12 +175,8 @@ NULLS: Final[dict[str, dict[Any, Any]]] = {"kid": {4: None}, "claims": {15: None
     name: {15: {1: LOG_ISS, 2: ORIGIN, 6: TIME, -70110: 6} | {label: None}}
     for label, name in ((1, "iss"), (2, "sub"), (6, "iat"), (-70110, "tree-size"))
 }
-null_is_read_as_absent = pytest.mark.xfail(
-    strict=True, reason="statements/receipt.py and transparent.py read null as absent; remove this mark with the fix"
-)
 
 
-@null_is_read_as_absent
 @pytest.mark.parametrize("label", sorted(NULLS))
 def test_both_refuse_a_receipt_with_null_where_a_value_belongs(label: str) -> None:
     plain = statement(3)
@@ -190,7 +186,6 @@ def test_both_refuse_a_receipt_with_null_where_a_value_belongs(label: str) -> No
     assert agreed(with_receipt(plain, rebuilt_odd(odd, None))) == "failed"
 
 
-@null_is_read_as_absent
 def test_both_refuse_null_instead_of_an_array_of_receipts() -> None:
     assert agreed(rebuilt(statement(), unprotected={RECEIPTS: None})) == "failed"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from transparency.cose import labels
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
+from transparency.statements.member import member
 
 _HASHES: Mapping[int, Callable[[bytes], Any]] = {
     labels.HASH_SHA256: hashlib.sha256,
@@ -65,7 +66,7 @@ class Envelope:
 
 
 def _preimage_type(headers: Mapping[Any, Any]) -> str | int | None:
-    value = headers.get(labels.PREIMAGE_CONTENT_TYPE)
+    value = member(headers, labels.PREIMAGE_CONTENT_TYPE)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -74,7 +75,7 @@ def _preimage_type(headers: Mapping[Any, Any]) -> str | int | None:
 
 
 def _location(headers: Mapping[Any, Any]) -> str | None:
-    value = headers.get(labels.PAYLOAD_LOCATION)
+    value = member(headers, labels.PAYLOAD_LOCATION)
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > MAX_LOCATION_CHARS:

@@ -18,6 +18,7 @@ from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import MalformedError, ProofError, UnsupportedAlgorithmError
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import root_from_consistency, root_from_inclusion
+from transparency.statements.member import member
 
 HASH_BYTES = 32
 MAX_SIZE = 2**63 - 1
@@ -123,10 +124,10 @@ class Receipt:
         if message.payload is not None and len(message.payload) != HASH_BYTES:
             raise MalformedError("a receipt's payload is the 32-byte Merkle root, or detached (RFC 9942 §5.2.1)")
         inclusion, consistency = _proofs(message.unprotected.get(labels.VDP))
-        claims = headers.get(labels.CWT_CLAIMS)
+        claims = member(headers, labels.CWT_CLAIMS)
         if claims is not None and not isinstance(claims, Mapping):
             raise MalformedError("protected header 15 (CWT Claims) of a receipt is not a map")
-        kid = headers.get(labels.KID)
+        kid = member(headers, labels.KID)
         if kid is not None and not isinstance(kid, bytes):
             raise MalformedError("protected header 4 (kid) of a receipt is not a byte string")
         claims = claims or {}
@@ -246,14 +247,14 @@ def _proof_parts(data: bytes) -> tuple[int, int, tuple[bytes, ...]]:
 
 
 def _text(claims: Mapping[Any, Any], key: int, name: str) -> str | None:
-    value = claims.get(key)
+    value = member(claims, key)
     if value is not None and not isinstance(value, str):
         raise MalformedError(f"CWT claim {name} of a receipt is not text")
     return value
 
 
 def _uint(claims: Mapping[Any, Any], key: int, name: str) -> int | None:
-    value = claims.get(key)
+    value = member(claims, key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SIZE:

@@ -23,6 +23,7 @@ from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1, sig_structure, sign1
 from transparency.errors import MalformedError, PayloadMissingError, UnsupportedAlgorithmError
 from transparency.statements.envelope import Envelope
+from transparency.statements.member import member
 
 Entry = NewType("Entry", bytes)
 """SHA-256 of a normalised statement: 32 bytes, the log's entry and, in base64url, the entry id (LEAF-2, LEAF-6)."""
@@ -55,9 +56,9 @@ class Claims:
         return cls(
             iss=_string_or_uri(value.get(labels.CLAIM_ISS), "iss", MAX_ISS_CHARS),
             sub=_string_or_uri(value.get(labels.CLAIM_SUB), "sub", MAX_SUB_CHARS),
-            iat=_numeric_date(value.get(labels.CLAIM_IAT), "iat"),
-            nbf=_numeric_date(value.get(labels.CLAIM_NBF), "nbf"),
-            exp=_numeric_date(value.get(labels.CLAIM_EXP), "exp"),
+            iat=_numeric_date(member(value, labels.CLAIM_IAT), "iat"),
+            nbf=_numeric_date(member(value, labels.CLAIM_NBF), "nbf"),
+            exp=_numeric_date(member(value, labels.CLAIM_EXP), "exp"),
         )
 
 
@@ -83,10 +84,10 @@ class Statement:
         claims = Claims.from_map(headers.get(labels.CWT_CLAIMS))
         alg = _algorithm(headers)
         kid = _kid(headers)
-        content_type = headers.get(labels.CONTENT_TYPE)
+        content_type = member(headers, labels.CONTENT_TYPE)
         if content_type is not None and not _is_content_type(content_type):
             raise MalformedError("protected header 3 (content type) is neither text nor an unsigned integer")
-        typ = headers.get(labels.TYP)
+        typ = member(headers, labels.TYP)
         if typ is not None and not _is_content_type(typ):
             raise MalformedError("protected header 16 (typ) is neither text nor an unsigned integer")
         body = _complete_payload(message, payload)
@@ -229,7 +230,7 @@ def _algorithm(headers: Mapping[Any, Any]) -> int:
 
 
 def _kid(headers: Mapping[Any, Any]) -> bytes | None:
-    kid = headers.get(labels.KID)
+    kid = member(headers, labels.KID)
     if kid is None:
         if labels.X5T not in headers and labels.X5CHAIN not in headers:
             raise MalformedError(

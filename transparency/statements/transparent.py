@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError
+from transparency.statements.member import member
 
 MAX_RECEIPTS = 64
 
@@ -26,7 +27,7 @@ def attach_receipts(statement: bytes, receipts: Sequence[bytes], *, keep_unprote
 
 def receipts_of(message: Sign1) -> tuple[bytes, ...]:
     """The receipts of a transparent statement, () where label 394 is absent; each the bytes of a COSE_Sign1."""
-    value = message.unprotected.get(labels.RECEIPTS)
+    value = member(message.unprotected, labels.RECEIPTS)
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_RECEIPTS:
