@@ -16,7 +16,7 @@ from transparency.errors import LogUnusableError
 from transparency.log import create
 from transparency.log.appender import Clock
 from transparency.log.documents import load_in_force
-from transparency.log.durable import sync_folder
+from transparency.log.durable import create_durably, sync_folder
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
 from transparency.log.mark import Mark, MarkValue, default_path
 from transparency.log.opening import check_tip, open_log
@@ -36,10 +36,10 @@ def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
         for database in (source.database, source.access):
             if database.exists():
                 _copy_database(database, target.path / database.name)
-        shutil.copyfile(source.config, target.config)
+        create_durably(target.config, source.config.read_bytes(), mode=0o644)
         if with_keys:
             for key in source.keys.glob("*.pem"):
-                shutil.copy(key, target.keys / key.name)
+                create_durably(target.keys / key.name, key.read_bytes())
         store = SqliteStore(target.database)
         try:
             size = check_tip(store, store.tip()).size
@@ -69,7 +69,7 @@ def restore(
             if path.exists():
                 _copy_database(path, making.path / path.name)
         for key in copy.keys.glob("*.pem"):
-            shutil.copy(key, making.keys / key.name)
+            create_durably(making.keys / key.name, key.read_bytes())
         Config(config.origin, config.iss, mark_path.absolute(), config.policy_key).write(making.config)
         if not mark_path.exists() and accept_missing_mark:
             _new_mark(making, config.origin, mark_path)
