@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.conftest import Run
 from tests.client.scripted import ISSUER_KEY, LOG_KEY, OTHER_KEY, STATEMENT, receipt_for
+from transparency.cli.views import view
 from transparency.cose import labels
 from transparency.cose.keys import encode_key_set
 from transparency.cose.sign1 import Sign1, sign1
+from transparency.errors import TransparencyError
 from transparency.statements.statement import sign_envelope, sign_statement
 from transparency.statements.transparent import attach_receipts
 
@@ -19,6 +24,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "transparency" / "cli" / "sample_
 RECEIPT = receipt_for(STATEMENT)
 ENVELOPE = sign_envelope(bytes(32), ISSUER_KEY, iss="https://i.example", sub="s", location="https://x.example/r")
 DETACHED = sign_statement(b"x", ISSUER_KEY, iss="https://i.example", sub="s", content_type=None, detached=True)
+SPOILED = attach_receipts(STATEMENT, [RECEIPT])
 FOREIGN = sign1({1: -7}, b"payload", ISSUER_KEY).to_bytes()
 
 
@@ -102,3 +108,18 @@ def test_a_large_header_value_is_cut(good: Run, folder: Path) -> None:
     (folder / "x").write_bytes(message.to_bytes())
 
     assert len(good("inspect", "--json", "x").stdout) < 5000
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_break_the_view(data: bytes) -> None:
+    with contextlib.suppress(TransparencyError):
+        json.dumps(view(data))
+
+
+@given(st.integers(0, len(SPOILED) - 1), st.integers(0, 255))
+def test_no_spoiled_statement_breaks_the_view(place: int, value: int) -> None:
+    data = bytearray(SPOILED)
+    data[place] = value
+
+    with contextlib.suppress(TransparencyError):
+        json.dumps(view(bytes(data)))

@@ -168,11 +168,12 @@ class LogClient:
         return (await self._get(self.url / "policy", "application/toml", MAX_POLICY)).body
 
     async def clock_skew(self) -> float | None:
-        """Seconds by which the log's ``Date`` is ahead of our clock (half a second is noise); None without a Date."""
+        """Seconds by which the log's ``Date`` is ahead of our clock, half a second either way being noise; None without."""
         before = self._transport.clock()
         answer = await self._get(self.url / "healthz", "*/*", MAX_RECEIPT)
         date = parse_http_date(answer.headers.get("Date"))
-        return None if date is None else date - (before + self._transport.clock()) / 2
+        # Date has whole seconds: on average it is half a second behind.
+        return None if date is None else date + 0.5 - (before + self._transport.clock()) / 2
 
     async def _poll(self, location: URL, answer: Answer, *, wait: bool) -> Answer:
         """Follow a 202: ask at *location*, not before ``Retry-After``, until it is no longer pending."""

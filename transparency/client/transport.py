@@ -139,7 +139,7 @@ def _unreachable(url: URL, error: Exception) -> UnreachableError:
     if isinstance(error, TimeoutError):
         reason = "no answer in time"
     elif isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = "its TLS certificate is not trusted here"
+        reason = "its TLS certificate is not trusted here (a private CA has to be named)"
     elif isinstance(error, aiohttp.ClientConnectorDNSError):
         reason = "there is no such host"
     elif isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
