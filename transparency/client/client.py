@@ -168,7 +168,7 @@ class LogClient:
         return (await self._get(self.url / "policy", "application/toml", MAX_POLICY)).body
 
     async def clock_skew(self) -> float | None:
-        """Seconds by which the log's ``Date`` is ahead of our clock, give or take half a second; None without a Date."""
+        """Seconds by which the log's ``Date`` is ahead of our clock, give or take half a second; None without one."""
         before = self._transport.clock()
         answer = await self._get(self.url / "healthz", "*/*", MAX_RECEIPT)
         date = parse_http_date(answer.headers.get("Date"))
