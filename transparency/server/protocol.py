@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
@@ -78,7 +79,10 @@ class Connection(RequestHandler):
 
     def log_exception(self, *args: Any, **kw: Any) -> None:  # noqa: ANN401 - aiohttp's signature
         """Aiohttp would log a traceback; its last line is free to quote the request."""
-        log_unexpected(str(args[0]) if args else "the connection", kw.get("exc_info"))
+        error = kw.get("exc_info")
+        if isinstance(error, RequestPayloadError | HttpProcessingError | ConnectionError):
+            return  # the client broke off a body that nobody wanted any more: nothing to see to
+        log_unexpected(str(args[0]) if args else "the connection", error)
 
 
 class _Refused(asyncio.Protocol):
