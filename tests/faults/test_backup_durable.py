@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names of open f
 
 
 @pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The base names of files that were synced from Python, temporary ones under the name they get."""
     names: set[str] = set()
     real = os.fsync
@@ -27,7 +26,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         names.add(name.removeprefix(".").removesuffix(f".{os.getpid()}.tmp"))
 
     monkeypatch.setattr(os, "fsync", recording)
-    yield names
+    return names
 
 
 def test_keys_and_config_of_a_backup_and_of_a_restored_log_are_synced(
