@@ -1,0 +1,69 @@
+"""The stores that the contract is held against, and batches to hold it with.
+
+A further store is added by one line in ``STORES``: a function that gives, for an empty folder, an opener of stores
+over one and the same empty data (size 0, epoch 0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from transparency.log import schema
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Commit, IntakeRow, Kind, NewEntry, Store, Tip
+from transparency.merkle.hashing import EMPTY_ROOT, leaf_hash
+from transparency.merkle.tiles import RightEdge
+from transparency.policy.judge import Judgement
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+from transparency.testing import FaultyStore, MemoryStore
+
+Opener = Callable[[], Store]
+
+
+def _memory(_: Path) -> Opener:
+    store = MemoryStore()
+    return lambda: store
+
+
+def _wrapped(_: Path) -> Opener:
+    store = FaultyStore(MemoryStore())
+    return lambda: store
+
+
+def _sqlite(folder: Path) -> Opener:
+    path = folder / "log.sqlite"
+    schema.create(path, EMPTY_ROOT)
+    return lambda: SqliteStore(path)
+
+
+STORES: dict[str, Callable[[Path], Opener]] = {
+    "memory": _memory,
+    "faulty": _wrapped,
+    "sqlite": _sqlite,
+}
+
+
+def entry_of(n: int) -> Entry:
+    return Entry(hashlib.sha256(b"entry %d" % n).digest())
+
+
+def intake_row(n: int) -> IntakeRow:
+    return IntakeRow(entry_of(n), b"statement %d" % n, Judgement(1, 10, 2**53), accepted=1000 + n)
+
+
+def batch_of(
+    expected: Tip, count: int, *, before: int = 0, edge: RightEdge | None = None, intake_done: Sequence[Entry] = ()
+) -> Commit:
+    entries = [
+        NewEntry(entry_of(n), Kind.STATEMENT, n % 5, hashlib.sha256(b"tbs %d" % n).digest(), b"statement %d" % n)
+        for n in range(before, before + count)
+    ]
+    if edge is None:
+        edge = RightEdge()
+        edge.append([leaf_hash(entry_of(n)) for n in range(before)])
+    tiles = edge.append([leaf_hash(new.entry) for new in entries])
+    head = SignedHead(expected.size + count, edge.root(), 1000, b"kid", b"protected", b"signature")
+    return Commit(expected, entries, tiles, head, intake_done)
