@@ -1,0 +1,216 @@
+"""The canonical record: VAC, profile -00, as every converter writes it (formats.md 8.1).
+
+The native bytes are the evidence; this record is an index of them. So it names its source by hash, says for every
+entry which native unit it comes from, keeps what it does not understand under ``native``, and counts what it left out.
+Converters are handed a :class:`SessionDraft` for each session and only ever add to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from transparency.records.format import Format
+from transparency.records.timestamps import instant
+from transparency.records.unit import Unit
+
+VERSION: Final = "3.0.0-draft"
+CONVERTER: Final = "agent-transparency"
+CONVERTER_VERSION: Final = "1"
+UNKNOWN: Final = "unknown"
+# Ours, made once: uuid5(NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations").
+NAMESPACE: Final = uuid.uuid5(
+    uuid.NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations"
+)
+
+Actor = str
+HUMAN: Final = "human"
+AGENT: Final = "agent"
+TOOL: Final = "tool"
+SYSTEM: Final = "system"
+
+
+@dataclass(slots=True)
+class SessionDraft:
+    """One session being converted. Owned by its converter; ``finish`` makes the record.
+
+    Fields that stay None are left out of the record: nothing is invented (formats.md 3.4).
+    """
+
+    format: Format
+    session_id: str
+    model_id: str | None = None
+    model_provider: str | None = None
+    cli_name: str | None = None
+    cli_version: str | None = None
+    start: str | int | None = None
+    end: str | int | None = None
+    environment: dict[str, Any] | None = None
+    vcs: dict[str, Any] | None = None
+    attribution: dict[str, Any] | None = None
+    session_extra: dict[str, Any] = field(default_factory=dict)
+    record_extra: dict[str, Any] = field(default_factory=dict)
+    session_native: dict[str, Any] = field(default_factory=dict)
+    record_native: dict[str, Any] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    filled: list[str] = field(default_factory=list)
+    units: int = 0
+
+    def entry(
+        self,
+        unit: Unit,
+        kind: str,
+        members: Mapping[str, Any],
+        *,
+        actor: Actor | None = None,
+        native: Mapping[str, Any] | None = None,
+        parent: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Add an entry of type *kind* made from *unit*; members that are None are left out. *parent* nests it."""
+        made: dict[str, Any] = {"type": kind, **_given(members)}
+        if actor is not None:
+            made["actor"] = actor
+        if native:
+            made["native"] = dict(native)
+        made["source-ref"] = unit.source_ref()
+        (self.entries if parent is None else parent.setdefault("children", [])).append(made)
+        return made
+
+    def event(
+        self,
+        unit: Unit,
+        event_type: str,
+        data: object,
+        *,
+        timestamp: object = None,
+        actor: Actor | None = SYSTEM,
+        native: Mapping[str, Any] | None = None,
+        parent: dict[str, Any] | None = None,
+        **members: Any,  # noqa: ANN401 - further members of the entry, JSON values
+    ) -> dict[str, Any]:
+        """A ``system-event``: what has no other place. ``data`` must be a map, so anything else is wrapped."""
+        wrapped = data if isinstance(data, dict) else {"value": data}
+        stamp, kept = time_member(timestamp)
+        return self.entry(
+            unit,
+            "system-event",
+            {"event-type": event_type, "data": wrapped, "timestamp": stamp, **members},
+            actor=actor,
+            native={**(native or {}), **kept} or None,
+            parent=parent,
+        )
+
+    def unknown(
+        self, unit: Unit, kind: str, *, timestamp: object = None, parent: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """A unit (or part of one) of a kind that is not known: kept whole as ``<vendor>/<kind>`` (rule 5)."""
+        return self.event(unit, f"{self.format.event_prefix}/{kind}", unit.value, timestamp=timestamp, parent=parent)
+
+    def drop(self, kind: str, count: int = 1) -> None:
+        """Say that *count* units of *kind* have no entry. The only way to leave something out."""
+        self.dropped[kind] += count
+
+    def saw_model(self, model: object) -> None:
+        if isinstance(model, str) and model and model not in self.models:
+            self.models.append(model)
+
+    def finish(self, raw: bytes, created: str) -> dict[str, Any]:
+        """The record. *raw* is the whole native source, *created* the time of conversion."""
+        raw_hash = hashlib.sha256(raw).hexdigest()
+        identity = f"{raw_hash}:{self.session_id}:{CONVERTER}/{CONVERTER_VERSION}"
+        record: dict[str, Any] = {
+            "version": VERSION,
+            "id": str(uuid.uuid5(NAMESPACE, identity)),
+            "session": self._session(),
+            "created": created,
+        }
+        if self.attribution is not None:
+            record["file-attribution"] = self.attribution
+        if self.vcs is not None:
+            record["vcs"] = self.vcs
+        record["recording-agent"] = {"name": CONVERTER, "version": CONVERTER_VERSION}
+        record["source"] = self._source(raw, raw_hash)
+        record.update(self.record_extra)
+        if self.record_native:
+            record["native"] = self.record_native
+        return record
+
+    def _session(self) -> dict[str, Any]:
+        meta: dict[str, Any] = {
+            "model-id": self.model_id or (self.models[-1] if self.models else UNKNOWN),
+            "model-provider": self.model_provider or UNKNOWN,
+        }
+        if len(self.models) > 1:
+            meta["models"] = self.models
+        meta |= _given({"cli-name": self.cli_name, "cli-version": self.cli_version})
+        session: dict[str, Any] = {"session-id": self.session_id, "agent-meta": meta}
+        session |= _given({"session-start": self.start, "session-end": self.end})
+        if self.environment is not None:
+            session["environment"] = self.environment
+        session.update(self.session_extra)
+        if self.session_native:
+            session["native"] = self.session_native
+        session["entries"] = self.entries
+        return session
+
+    def _source(self, raw: bytes, raw_hash: str) -> dict[str, Any]:
+        return {
+            "format": self.format.trace_format,
+            "media-type": self.format.content_type,
+            "raw-hash": raw_hash,
+            "raw-hash-alg": "sha-256",
+            "raw-size": len(raw),
+            "converter": CONVERTER,
+            "converter-version": CONVERTER_VERSION,
+            "lossless": not self.dropped,
+            "dropped": [{"kind": kind, "count": count} for kind, count in sorted(self.dropped.items())],
+            "filled": self.filled,
+            "native-units": self.units,
+        }
+
+
+def _given(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def time_member(value: object) -> tuple[str | None, dict[str, Any]]:
+    """A native time as RFC 3339 UTC with milliseconds, and what to keep under ``native`` (rule 7).
+
+    A string that is a time already becomes UTC with ms; its original is kept where that changes it. A number is epoch
+    milliseconds (or seconds, when it cannot be milliseconds). What is no time gives (None, kept).
+    """
+    if value is None:
+        return None, {}
+    milliseconds = _milliseconds(value)
+    if milliseconds is None:
+        return None, {"timestamp": value}
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None, {"timestamp": value}
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+    return text, ({} if text == value else {"timestamp": value})
+
+
+def _milliseconds(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        # Below 1e11 it would be before March 1973 as milliseconds: such numbers are seconds (formats.md 2.4).
+        return int(value * 1000) if abs(value) < 1e11 else int(value)
+    if isinstance(value, str):
+        return instant(value.upper() if value[-1:] == "z" or "t" in value[10:11] else value)
+    return None
+
+
+def rest(value: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
+    """The members of a native object that nobody took, verbatim, null included (rule 2)."""
+    known = set(taken)
+    return {name: member for name, member in value.items() if name not in known}
