@@ -8,7 +8,6 @@ Converters are handed a :class:`SessionDraft` for each session and only ever add
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +22,8 @@ VERSION: Final = "3.0.0-draft"
 CONVERTER: Final = "agent-transparency"
 CONVERTER_VERSION: Final = "1"
 UNKNOWN: Final = "unknown"
-# Ours, made once: uuid5(NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations").
-NAMESPACE: Final = uuid.uuid5(
-    uuid.NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations"
-)
+# uuid5(NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations")
+NAMESPACE: Final = bytes.fromhex("dabc312b0d14544992f340c3a5ee2782")
 
 Actor = str
 HUMAN: Final = "human"
@@ -127,7 +124,7 @@ class SessionDraft:
         identity = f"{raw_hash}:{self.session_id}:{CONVERTER}/{CONVERTER_VERSION}"
         record: dict[str, Any] = {
             "version": VERSION,
-            "id": str(uuid.uuid5(NAMESPACE, identity)),
+            "id": name_uuid(identity),
             "session": self._session(),
             "created": created,
         }
@@ -174,6 +171,15 @@ class SessionDraft:
             "filled": self.filled,
             "native-units": self.units,
         }
+
+
+def name_uuid(name: str) -> str:
+    """UUIDv5 of *name* in our namespace (RFC 9562 §5.5). Not by ``uuid``, which reads clocks and network cards too."""
+    digest = bytearray(hashlib.sha1(NAMESPACE + name.encode(), usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def _given(members: Mapping[str, Any]) -> dict[str, Any]:
