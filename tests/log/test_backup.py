@@ -78,6 +78,18 @@ async def test_a_lost_mark_needs_an_explicit_word(tmp_path: Path) -> None:
     assert made.watermark.exists()
 
 
+async def test_a_refused_restore_leaves_no_new_mark(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"1"))
+    backup(made.data, tmp_path / "without-keys")
+    made.watermark.unlink()
+
+    with pytest.raises(LogUnusableError, match="key is missing"):
+        restore(tmp_path / "without-keys", tmp_path / "again", clock=CLOCK, accept_missing_mark=True)
+    assert not made.watermark.exists()
+
+
 async def test_a_new_origin_is_a_new_log_with_the_same_issuers(tmp_path: Path) -> None:
     made = make_log(tmp_path / "log")
     backup(made.data, tmp_path / "copy")

@@ -212,3 +212,42 @@ async def test_receipts_are_signed_with_es256_by_default(tmp_path: Path) -> None
         headers = Sign1.from_bytes(log.receipt(0)).headers
 
         assert (headers[labels.ALG], headers[labels.VDS]) == (-7, labels.VDS_RFC9162_SHA256)
+
+
+async def test_a_lost_receipts_key_stops_a_start_but_not_its_own_replacement(tmp_path: Path) -> None:
+    """KEY-10: rotation is the way out; receipts of before verify, and are renewed under the new key."""
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        before = await log.register(made.issuer.sign(b"before"))
+        (old,) = log.service_keys.current(keyset.RECEIPTS)
+    (lost,) = Folder(made.data).keys.glob("receipts-*.pem")
+    lost.unlink()
+
+    with pytest.raises(LogUnusableError, match="rotate-key"):
+        Log.open(made.data)
+    log = Log.open(made.data, clock=made.clock, allow_lost_key=True)
+    await log.start()
+    try:
+        await log.update_keys(rotation(made, log, PrivateKey.generate(-7)))
+    finally:
+        await log.stop()
+
+    async with running(made) as log:
+        assert Receipt.from_bytes(before.receipt).verify_inclusion(before.entry, old)
+        assert Receipt.from_bytes(log.receipt(before.index)).kid != old.kid
+    assert made.fsck().clean
+
+
+async def test_a_mark_that_was_moved_is_named_once(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"1"))
+    moved = tmp_path / "elsewhere.mark"
+    made.watermark.rename(moved)
+
+    with pytest.raises(LogUnusableError, match="--watermark"):
+        Log.open(made.data)
+    for named in (moved, None):
+        log = Log.open(made.data, watermark=named)
+        assert log.origin == made.origin
+        await log.stop()

@@ -157,7 +157,7 @@ def rotate(data: Path, role: str, alg: str | None, as_json: bool) -> None:
     """Put a new key in the place of one of the log's own. Old receipts stay valid under the old key."""
     folder = require_log(data)
     chosen = algorithm(alg or ("ES256" if role == keyset.RECEIPTS else "Ed25519"))
-    with open_admin(data) as admin:
+    with open_admin(data, allow_lost_key=role == keyset.RECEIPTS) as admin:
         keys, thumbprint = rotate_key(admin, folder, role, chosen.id)
     if as_json:
         print_json({"role": role, "thumbprint": thumbprint.hex(), "generation": keys.generation})

@@ -43,10 +43,12 @@ class Admin(Protocol):
 
 
 @contextlib.contextmanager
-def open_admin(data: Path, *, watermark: Path | None = None, clock: Clock = system_clock) -> Iterator[Admin]:
-    """The admin face of the log in *data*."""
+def open_admin(
+    data: Path, *, watermark: Path | None = None, clock: Clock = system_clock, allow_lost_key: bool = False
+) -> Iterator[Admin]:
+    """The admin face of the log in *data*. *allow_lost_key* is for the command that replaces the key."""
     try:
-        log = Log.open(data, watermark=watermark, clock=clock)
+        log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key)
     except FolderOwnedError:
         yield _SocketAdmin(Folder(data.absolute()))
         return

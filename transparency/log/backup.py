@@ -63,6 +63,7 @@ def restore(
         raise FileExistsError(17, "is not empty", str(data))
     config = Config.read(copy.config)
     mark_path = watermark or config.watermark
+    new_mark = accept_missing_mark and not mark_path.exists()
     making = make_folder(data.with_name(f".{data.name}.{secrets.token_hex(4)}.new"))
     try:
         for path in (copy.database, copy.access):
@@ -71,12 +72,16 @@ def restore(
         for key in copy.keys.glob("*.pem"):
             create_durably(making.keys / key.name, key.read_bytes())
         Config(config.origin, config.iss, mark_path.absolute(), config.policy_key).write(making.config)
-        if not mark_path.exists() and accept_missing_mark:
+        if new_mark:
             _new_mark(making, config.origin, mark_path)
         opened = open_log(making.path, clock=clock, watermark=mark_path)
         size = opened.appender.tip.size
         opened.close()
         publish_folder(making, data)
+    except BaseException:
+        if new_mark:
+            mark_path.unlink(missing_ok=True)  # it would stand for a log that was refused
+        raise
     finally:
         shutil.rmtree(making.path, ignore_errors=True)
     return size

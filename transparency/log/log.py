@@ -75,8 +75,15 @@ class Log:
         return create.create_log(data, clock=clock, origin=origin, iss=iss, watermark=watermark)
 
     @classmethod
-    def open(cls, data: Path, *, watermark: Path | None = None, clock: Clock = system_clock) -> Log:
-        return cls(open_log(data, clock=clock, watermark=watermark), clock)
+    def open(
+        cls,
+        data: Path,
+        *,
+        watermark: Path | None = None,
+        clock: Clock = system_clock,
+        allow_lost_key: bool = False,
+    ) -> Log:
+        return cls(open_log(data, clock=clock, watermark=watermark, allow_lost_key=allow_lost_key), clock)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -87,9 +94,13 @@ class Log:
         sequencer.on_failure = self._failed
         self._sequencer = sequencer
         sequencer.start({row.entry for row in pending})
-        await sequencer.write(lambda: self._store.intake_forget(self._clock() - KEEP_FAILED_SECONDS))
+        await self._forget_old_failures()
         for row in pending:
             self._in_background(self._finish_intake(Statement.from_bytes(row.statement), row.judgement))
+
+    async def _forget_old_failures(self) -> None:
+        """A failed 202 is told for a stated time, then it is unknown (AMB-8)."""
+        await self.sequencer.write(lambda: self._store.intake_forget(self._clock() - KEEP_FAILED_SECONDS))
 
     async def stop(self) -> None:
         """Drain and close. What was accepted is committed first."""
@@ -260,6 +271,7 @@ class Log:
                     await self._sequence(statement, judgement)
             except RefusedError as error:
                 await sequencer.settle_intake(statement.entry, str(error), self._clock())
+                await self._forget_old_failures()
                 return
             except OverloadedError as error:
                 if sequencer.stopping:

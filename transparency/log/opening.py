@@ -8,10 +8,10 @@ says what to do when something does not fit. Nothing is repaired silently.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transparency.cose.keys import PrivateKey
+from transparency.cose.keys import PublicKey, Signer
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
@@ -55,10 +55,15 @@ def open_log(
     *,
     clock: Clock,
     watermark: Path | None = None,
+    allow_lost_key: bool = False,
     wrap_store: Callable[[Store], Store] | None = None,
     open_mark_file: Callable[[Path], DurableFile] = DurableFile,
 ) -> Opened:
-    """Open the log in *data* as its owner. *wrap_store* and *open_mark_file* are where tests put faults."""
+    """Open the log in *data* as its owner. *wrap_store* and *open_mark_file* are where tests put faults.
+
+    A *watermark* that opens takes the place of the one in config.toml: whoever moved it says so once. With
+    *allow_lost_key* the log opens although its receipts key is gone, to do the one thing that helps: rotate it.
+    """
     folder = Folder(data.absolute())
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
@@ -69,8 +74,9 @@ def open_log(
         if wrap_store is not None:
             store = wrap_store(store)
         try:
-            mark_path = watermark or config.watermark
-            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock)
+            mark_path = (watermark or config.watermark).absolute()
+            signer_of = _perhaps_lost_signer if allow_lost_key else _receipt_signer
+            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, signer_of)
         except StoreError as error:
             store.close()
             raise LogUnusableError(
@@ -92,12 +98,13 @@ def _check(
     watermark: Path,
     open_mark_file: Callable[[Path], DurableFile],
     clock: Clock,
+    signer_of: Callable[[Folder, InForce], Signer],
 ) -> Opened:
     tip = store.take_over()
     head = check_tip(store, tip)
     in_force = load_in_force(store, config.origin, config.policy_key)
     check_head_signature(head, in_force)
-    signer = _receipt_signer(folder, in_force)
+    signer = signer_of(folder, in_force)
     mark = _open_mark(watermark, config.origin, tip, open_mark_file)
     try:
         mark.own()
@@ -106,6 +113,8 @@ def _check(
             # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours.
             mark.write(MarkValue(tip.size, tip.root))
         store.extend_index(tip.size)
+        if watermark != config.watermark:
+            replace(config, watermark=watermark).write(folder.config)
         identity = Identity(config.iss, config.origin)
         appender = Appender(store, mark, identity, signer, clock, tip, head.time)
         return Opened(folder, config, ownership, store, mark, in_force, appender)
@@ -168,6 +177,31 @@ def _open_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], Du
     return Mark.open(path, origin, open_file)
 
 
-def _receipt_signer(folder: Folder, in_force: InForce) -> PrivateKey:
+def _perhaps_lost_signer(folder: Folder, in_force: InForce) -> Signer:
+    try:
+        return _receipt_signer(folder, in_force)
+    except LogUnusableError as error:
+        (public,) = in_force.keys.keys.current(keyset.RECEIPTS)
+        return _LostKey(public, public.default_alg, error)
+
+
+def _receipt_signer(folder: Folder, in_force: InForce) -> Signer:
     (public,) = in_force.keys.keys.current(keyset.RECEIPTS)
-    return folder.load_key(keyset.RECEIPTS, public)
+    try:
+        return folder.load_key(keyset.RECEIPTS, public)
+    except LogUnusableError as error:
+        raise LogUnusableError(
+            f"{error}. Put it back; if it is lost, `transparency log rotate-key --data {folder.path}` makes a new one"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _LostKey:
+    """Stands where a signer is wanted and never signs. A rotation brings its own."""
+
+    public: PublicKey
+    alg: int
+    error: LogUnusableError
+
+    def sign(self, data: bytes) -> bytes:  # noqa: ARG002 - a Signer's signature
+        raise self.error

@@ -22,7 +22,7 @@ VERSION: Final = "3.0.0-draft"
 CONVERTER: Final = "agent-transparency"
 CONVERTER_VERSION: Final = "1"
 UNKNOWN: Final = "unknown"
-# uuid5(NAMESPACE_URL, "https://datatracker.ietf.org/doc/draft-birkholz-verifiable-agent-conversations")
+# The UUIDv5, in the namespace of URLs, of the draft's page at the IETF datatracker.
 NAMESPACE: Final = bytes.fromhex("dabc312b0d14544992f340c3a5ee2782")
 
 Actor = str
@@ -30,6 +30,13 @@ HUMAN: Final = "human"
 AGENT: Final = "agent"
 TOOL: Final = "tool"
 SYSTEM: Final = "system"
+
+# What -00 requires of an entry (formats.md 2.3) stays in it as null where the source gives none; other members do not.
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "tool-call": ("name", "input"),
+    "tool-result": ("output",),
+    "reasoning": ("content",),
+}
 
 
 @dataclass(slots=True)
@@ -50,6 +57,10 @@ class SessionDraft:
     environment: dict[str, Any] | None = None
     vcs: dict[str, Any] | None = None
     attribution: dict[str, Any] | None = None
+    vendor: str | None = None
+    """agent-vendor, where neither the format nor the model's provider is it (formats.md 9.1)."""
+    parent_session: str | None = None
+    child_sessions: list[str] = field(default_factory=list)
     session_extra: dict[str, Any] = field(default_factory=dict)
     record_extra: dict[str, Any] = field(default_factory=dict)
     session_native: dict[str, Any] = field(default_factory=dict)
@@ -70,8 +81,13 @@ class SessionDraft:
         native: Mapping[str, Any] | None = None,
         parent: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Add an entry of type *kind* made from *unit*; members that are None are left out. *parent* nests it."""
-        made: dict[str, Any] = {"type": kind, **_given(members)}
+        """Add an entry of type *kind* made from *unit*; *parent* nests it.
+
+        Members that are None are left out, but for those that -00 requires: ``filled`` names where they were missing.
+        """
+        required = _REQUIRED.get(kind, ())
+        made: dict[str, Any] = {"type": kind}
+        made |= {name: value for name, value in members.items() if value is not None or name in required}
         if actor is not None:
             made["actor"] = actor
         if native:
@@ -118,9 +134,17 @@ class SessionDraft:
         if isinstance(model, str) and model and model not in self.models:
             self.models.append(model)
 
-    def finish(self, raw: bytes, created: str) -> dict[str, Any]:
-        """The record. *raw* is the whole native source, *created* the time of conversion."""
-        raw_hash = hashlib.sha256(raw).hexdigest()
+    def saw_child(self, session_id: str) -> None:
+        """Link a session that this one started (a sub-agent), once."""
+        if session_id not in self.child_sessions:
+            self.child_sessions.append(session_id)
+
+    def finish(self, raw: bytes, created: str, *, raw_hash: str | None = None) -> dict[str, Any]:
+        """The record. *raw* is the whole native source, *created* the time of conversion.
+
+        *raw_hash* is the SHA-256 of *raw*, from a caller that finishes several sessions of one source.
+        """
+        raw_hash = raw_hash or hashlib.sha256(raw).hexdigest()
         identity = f"{raw_hash}:{self.session_id}:{CONVERTER}/{CONVERTER_VERSION}"
         record: dict[str, Any] = {
             "version": VERSION,
@@ -151,6 +175,7 @@ class SessionDraft:
         session |= _given({"session-start": self.start, "session-end": self.end})
         if self.environment is not None:
             session["environment"] = self.environment
+        session |= _given({"parent-session-id": self.parent_session, "child-session-ids": self.child_sessions or None})
         session.update(self.session_extra)
         if self.session_native:
             session["native"] = self.session_native
