@@ -70,6 +70,9 @@ class SessionDraft:
     dropped: Counter[str] = field(default_factory=Counter)
     filled: list[str] = field(default_factory=list)
     units: int = 0
+    # Sets beside the lists: a hostile file names a new model on each of a million lines.
+    _seen_models: set[str] = field(default_factory=set, repr=False)
+    _seen_children: set[str] = field(default_factory=set, repr=False)
 
     def entry(
         self,
@@ -131,12 +134,14 @@ class SessionDraft:
         self.dropped[kind] += count
 
     def saw_model(self, model: object) -> None:
-        if isinstance(model, str) and model and model not in self.models:
+        if isinstance(model, str) and model and model not in self._seen_models:
+            self._seen_models.add(model)
             self.models.append(model)
 
     def saw_child(self, session_id: str) -> None:
         """Link a session that this one started (a sub-agent), once."""
-        if session_id not in self.child_sessions:
+        if session_id not in self._seen_children:
+            self._seen_children.add(session_id)
             self.child_sessions.append(session_id)
 
     def finish(self, raw: bytes, created: str, *, raw_hash: str | None = None) -> dict[str, Any]:

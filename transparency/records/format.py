@@ -40,6 +40,8 @@ AGENT_TRACE: Final = Format(
 )
 AGENT_TRACE_JSONL: Final = Format("agent-trace-0.1", "Agent Trace (JSONL)", JSONL, event_prefix="agent-trace")
 A2A: Final = Format("a2a-traceability-v1", "A2A traceability", JSON, event_prefix="a2a")
+# Not a record: a signed statement, whose payload is one. It has no trace-format.
+COSE: Final = Format("", "COSE signed statement", "application/cose")
 
 FORMATS: Final = (
     VAC_JSON, VAC_CBOR, CLAUDE, GEMINI_JSON, GEMINI_JSONL, CODEX, OPENCODE, OPENCODE_EXPORT, CURSOR, AGENTLOG,
