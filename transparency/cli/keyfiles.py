@@ -14,8 +14,9 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
 from transparency.cli.output import warn
+from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey, PublicKey, read_public_keys
-from transparency.errors import MalformedError, TransparencyError
+from transparency.errors import MalformedError, TransparencyError, UnsupportedAlgorithmError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -36,17 +37,26 @@ def read_passphrase(path: str | None) -> bytes | None:
     return line
 
 
-def load_private(path: str, passphrase_file: str | None = None) -> PrivateKey:
+def alg_option() -> Callable[[_F], _F]:
+    """A PEM file does not say which of its key type's algorithms is meant (PS256 or PS384, ES256 or ESP256)."""
+    return click.option(
+        "--alg", metavar="NAME", help="Algorithm to sign with. Default: the usual one of the key's type."
+    )
+
+
+def load_private(path: str, passphrase_file: str | None = None, alg: str | None = None) -> PrivateKey:
     data = read_input(path, most=MAX_KEY_FILE)
     password = read_passphrase(passphrase_file)
     if password is None and b"ENCRYPTED" in data and sys.stdin.isatty():
         password = click.prompt("Passphrase", hide_input=True, err=True).encode()
     try:
-        key = PrivateKey.from_pem(data, password)
+        key = PrivateKey.from_pem(data, password, alg=None if alg is None else algorithm(alg).id)
     except TransparencyError as error:
         hint = "Make one with `transparency keygen --out issuer.pem`."
         if "password" in str(error):
             hint = "Give its passphrase with --passphrase-file."
+        elif isinstance(error, UnsupportedAlgorithmError) and alg is not None:
+            raise CommandError(Exit.USAGE, f"--alg {alg}: {error}") from error
         elif b"BEGIN PUBLIC KEY" in data:
             hint = "This is a public key; signing needs the private one."
         raise CommandError(Exit.BAD_INPUT, f"{path}: {error}", hint) from error

@@ -9,7 +9,7 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
-from transparency.cli.keyfiles import load_private, passphrase_option
+from transparency.cli.keyfiles import alg_option, load_private, passphrase_option
 from transparency.cli.output import done, note, print_json
 from transparency.cli.settings import iss_option, json_option, key_option
 from transparency.client.signing import SignedRecord, sign_record
@@ -34,12 +34,13 @@ from transparency.statements.statement import Statement
 @click.option(
     "--iat", type=click.IntRange(0, 2**53 - 1), metavar="SECONDS", help="State a time of signing. Default: none."
 )
+@alg_option()
 @passphrase_option()
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @json_option()
 def command(
     file: str, key: str, iss: str, sub: str | None, content_type: str | None, out: str | None,
-    detached: bool, private: bool, iat: int | None, passphrase_file: str | None, force: bool, as_json: bool,
+    detached: bool, private: bool, iat: int | None, alg: str | None, passphrase_file: str | None, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Sign FILE as a statement (COSE_Sign1, RFC 9943). "-" reads standard input.
 
@@ -51,7 +52,7 @@ def command(
     target = out if out is not None else default_out(file)
     refuse_existing(target, force=force)
     record = read_input(file)
-    signer = load_private(key, passphrase_file)
+    signer = load_private(key, passphrase_file, alg)
     signed = sign_named(
         record, signer, file, iss=iss, sub=sub, content_type=content_type, detached=detached, private=private, iat=iat
     )
