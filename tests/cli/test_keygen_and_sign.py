@@ -34,6 +34,19 @@ def test_a_key_of_every_algorithm_signs_what_its_public_part_verifies(good: Run,
     Statement.from_bytes((folder / "note.cose").read_bytes()).verify(public)
 
 
+def test_one_key_signs_with_any_algorithm_of_its_type_and_no_other(good: Run, run: Run, folder: Path) -> None:
+    good("keygen", "--alg", "PS256", "--out", "k.pem")
+    (folder / "note.txt").write_text("hello")
+
+    good("sign", "note.txt", "--key", "k.pem", "--alg", "PS512", "--iss", ISS, "--sub", "note")
+
+    assert Statement.from_bytes((folder / "note.cose").read_bytes()).alg == -39
+    for wrong in ("ES256", "PS257"):
+        refused = run("sign", "note.txt", "--key", "k.pem", "--alg", wrong, "--iss", ISS, "--sub", "n", "--out", "x")
+        assert refused.exit_code == 64
+        assert f"--alg {wrong}" in refused.stderr
+
+
 def test_a_key_is_written_with_its_public_part_beside_it_under_any_name(good: Run, folder: Path) -> None:
     good("keygen", "--out", "signing.key")
 

@@ -40,7 +40,8 @@ from transparency.statements.statement import Statement
 @json_option()
 def command(
     file: str, key: str, iss: str, sub: str | None, content_type: str | None, out: str | None,
-    detached: bool, private: bool, iat: int | None, alg: str | None, passphrase_file: str | None, force: bool, as_json: bool,
+    detached: bool, private: bool, iat: int | None, alg: str | None, passphrase_file: str | None, force: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Sign FILE as a statement (COSE_Sign1, RFC 9943). "-" reads standard input.
 
