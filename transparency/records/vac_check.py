@@ -15,6 +15,7 @@ from itertools import count, repeat
 from typing import Any, Final, Literal
 
 from transparency.records.vac_plausible import implausible
+from transparency.records.vac_pointer import Path, pointer, quoted
 from transparency.records.vac_shapes import (
     FEBRUARY,
     PROFILES,
@@ -27,7 +28,6 @@ from transparency.records.vac_shapes import (
     Scalar,
     Shape,
 )
-from transparency.records.vac_pointer import Path, pointer, quoted
 from transparency.records.violation import MAX_VIOLATIONS, Violation
 
 
@@ -63,9 +63,7 @@ def check_vac(value: object) -> VacVerdict:
 
 def check_trace_metadata(value: object) -> VacVerdict:
     """Check a trace-metadata map (COSE label 100) against both profiles."""
-    return VacVerdict(
-        {profile: tuple(_violations(value, SCHEMAS[profile].trace_metadata)) for profile in PROFILES}
-    )
+    return VacVerdict({profile: tuple(_violations(value, SCHEMAS[profile].trace_metadata)) for profile in PROFILES})
 
 
 def is_valid(value: object, profile: Profile = PUBLISHED) -> bool:
@@ -143,9 +141,9 @@ def _map(value: object, shape: MapOf, path: Path, wrong: list[tuple[Path, str]])
     if type(value) is not dict and not isinstance(value, Mapping):
         wrong.append((path, f"this is {_kind(value)}, not a map ({shape.name})"))
         return []
-    for name in shape.required:
-        if name not in value:
-            wrong.append((path, f"{name} is missing, which {shape.name} must have"))
+    wrong.extend(
+        (path, f"{name} is missing, which {shape.name} must have") for name in shape.required if name not in value
+    )
     members = shape.members
     inner: list[_Step] = []
     for name, member in value.items():

@@ -56,7 +56,7 @@ def _time(holder: Mapping[str, Any], name: str, path: Path) -> _Found:
         # Only the last days of a month can be missing from it: the rest is not worth parsing.
         if value[8:10] >= "29" and len(value) >= 20 and _names_no_day(value):
             yield (path, name), "this month has no such day"
-    elif type(value) in (int, float) and 0 < abs(value) < _LEAST_MILLISECONDS:
+    elif (type(value) is int or type(value) is float) and 0 < abs(value) < _LEAST_MILLISECONDS:
         yield (path, name), "epoch numbers are milliseconds; one as small as this was probably meant as seconds"
 
 

@@ -1,10 +1,11 @@
 """The shapes of a VAC record as data: what both CDDLs of draft-birkholz-verifiable-agent-conversations ask of it.
 
-Two incompatible schemas carry the same version (formats.md 2.2): the editor's copy of 19 February 2026 and the published
--00. Both are built here by one function, so that each difference stands beside what it differs from.
+Two incompatible schemas carry the same version (formats.md 2.2): the editor's copy of 19 February 2026 and the
+published -00. Both are built here by one function, so that each difference stands beside what it differs from.
 
-A member spelled ``name: type`` cuts (RFC 8610 §3.5.4): a value that does not fit is not rescued by the ``* tstr => any``
-at the end of the map. Members of type ``any`` need no rule of their own; where required, their name is enough.
+A member spelled ``name: type`` cuts (RFC 8610 §3.5.4): a value that does not fit is not rescued by the
+``* tstr => any`` at the end of the map. Members of type ``any`` need no rule of their own; where required, their name
+is enough.
 """
 
 from __future__ import annotations
@@ -142,9 +143,7 @@ def _schema(profile: Profile) -> Schema:
         """Members that -00 requires and 19 Feb does not."""
         return names if new else ()
 
-    vcs = MapOf(
-        "vcs-context", {"type": TEXT, "revision": TEXT, "branch": TEXT, "repository": TEXT}, since_00("type")
-    )
+    vcs = MapOf("vcs-context", {"type": TEXT, "revision": TEXT, "branch": TEXT, "repository": TEXT}, since_00("type"))
     session = MapOf(
         "session-trace",
         {
