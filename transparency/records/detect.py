@@ -13,21 +13,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from transparency.cose import cbor
 from transparency.errors import MalformedError
 from transparency.records import format as known
-from transparency.records import json_sequence, recognise, strict_json, tree
+from transparency.records import json_sequence, recognise, strict_json, tree, vac_cbor
 from transparency.records.format import Format
 from transparency.records.unit import lines
 
 BOM: Final = b"\xef\xbb\xbf"
-CBOR_TAG: Final = 4149
 
 # A file is what one of its first lines (or values) shows; summaries and snapshots may come before it.
 _LINES: Final = 64
 _VALUES: Final = 256
 _SMALL: Final = 64 * 1024
-_MAX_CBOR_DEPTH: Final = 64
 
 _TEXT: Final = re.compile(rb"[ \t\r\n]*+([^ \t\r\n])")
 
@@ -81,7 +78,7 @@ def _detect(data: bytes) -> Detected:
     # Tag 18, or an array of four whose first item is a byte string: the protected header.
     if first == 0xD2 or (first == 0x84 and len(data) > 1 and 0x40 <= data[1] <= 0x5B):
         return Detected(known.COSE)
-    if 0xA0 <= first <= 0xBF or data.startswith(b"\xd9\x10\x35"):
+    if 0xA0 <= first <= 0xBF or data.startswith(vac_cbor.TAG_HEAD):
         return _cbor(data)
     if tree.is_packed(data):
         return _packed(data)
@@ -104,12 +101,11 @@ def _not_json(data: bytes) -> str:
 
 def _cbor(data: bytes) -> Detected:
     try:
-        value = cbor.decode(data, tags=frozenset({CBOR_TAG}), max_depth=_MAX_CBOR_DEPTH)
+        value = vac_cbor.loads(data)
     except MalformedError as error:
         raise UnknownFormatError(
             f"unknown format: begins as a CBOR map and is none in canonical form ({error})"
         ) from None
-    value = getattr(value, "value", value)
     if isinstance(value, Mapping) and recognise.is_vac(value):
         return Detected(known.VAC_CBOR, vac_profile(value))
     seen = recognise.what(dict(value) if isinstance(value, Mapping) else value).replace("JSON", "CBOR")
