@@ -1,0 +1,212 @@
+"""OpenCode sessions as canonical records: concatenated objects, a packed storage tree, and ``opencode export``.
+
+One source often holds several sessions (formats.md 7): each becomes a record of its own. Entries are in the order of
+times and ids, since files hold a message after its parts. The one thing left out is the ``secret`` of a share, because
+whoever reads it can change what is published; that is counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from transparency.records import opencode_objects
+from transparency.records.canonical import SessionDraft, name_uuid, rest, time_member
+from transparency.records.format import OPENCODE_EXPORT, Format
+from transparency.records.opencode_entries import Conversation, Part
+from transparency.records.opencode_members import moment
+from transparency.records.opencode_objects import EMPTY, KINDS, PART_TYPES, StoredObject, anchored, without_secret
+from transparency.records.opencode_sessions import Placed, StoredSession, grouped
+from transparency.records.violation import MAX_VIOLATIONS, Violation
+
+units = opencode_objects.units
+
+_SECRET: Final = "share/secret"  # noqa: S105 - the name of what is left out
+# Sorts after every moment of time.
+_NEVER: Final = 1 << 62
+
+
+def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 - the name all converters use
+    """One draft for each session, in the order in which the source first names them."""
+    if format.trace_format == OPENCODE_EXPORT.trace_format:
+        return [_exported(data, format)]
+    drafts = {session.id: _draft(session, format) for session in grouped(data)}
+    for draft in drafts.values():
+        if draft.parent_session in drafts:
+            drafts[draft.parent_session].saw_child(draft.session_id)
+    return list(drafts.values())
+
+
+def check(data: bytes, format: Format) -> list[Violation]:  # noqa: A002 - as sessions
+    """OpenCode has no specification: warnings only, for what this converter does not know and keeps as events."""
+    found: list[Violation] = []
+    for pointer, what in _exported_drift(data) if _is_export(format) else _stored_drift(data):
+        if len(found) == MAX_VIOLATIONS:
+            break
+        found.append(Violation("warning", pointer, what))
+    return found
+
+
+def _is_export(format: Format) -> bool:  # noqa: A002 - as sessions
+    return format.trace_format == OPENCODE_EXPORT.trace_format
+
+
+def _stored_drift(data: bytes) -> Iterator[tuple[str, str]]:
+    for unit in units(data):
+        where = f"{unit.ref['path']}: " if "path" in unit.ref else f"value {unit.ref['index']}: "
+        found = opencode_objects.stored(unit)
+        if found.kind not in KINDS:
+            yield where, f"an object of unknown kind ({found.kind}) is kept as an event"
+        elif found.kind == "message" and found.value["role"] not in ("user", "assistant"):
+            yield f"{where}/role", "a message of unknown role is kept as an event"
+        elif found.kind == "part" and found.value["type"] not in PART_TYPES:
+            yield f"{where}/type", "a part of unknown type is kept as an event"
+
+
+def _exported_drift(data: bytes) -> Iterator[tuple[str, str]]:
+    for number, unit in enumerate(opencode_objects.export_units(data)):
+        message = _message(unit.value)
+        if message is None:
+            yield f"/messages/{number}", "not a message with info and parts"
+            continue
+        for index, part in enumerate(message[1]):
+            kind = part.get("type") if isinstance(part, dict) else None
+            if not isinstance(kind, str) or kind not in PART_TYPES:
+                yield f"/messages/{number}/parts/{index}", "a part of unknown type is kept as an event"
+
+
+def _draft(session: StoredSession, format: Format) -> SessionDraft:  # noqa: A002 - as sessions
+    project = session.project.value if session.project is not None else {}
+    draft = _begin(format, session.id, session.facts, [each.value for each in session.messages], project)
+    draft.units = session.units
+    if session.info is not None:
+        _event(draft, Placed(session.info, None))
+    for each in session.others:
+        if each.stored.kind == "project":
+            _event(draft, each)
+    _write_timeline(session, draft)
+    for each in session.others:
+        if each.stored.kind != "project":
+            _event(draft, each, duplicate=each.stored.kind == "session" and each.stored.session == session.id)
+    if session.project is not None and all(each.stored is not session.project for each in session.others):
+        draft.session_native["project"] = {"source-ref": session.project.unit.source_ref()}
+    return draft
+
+
+def _begin(
+    format: Format,  # noqa: A002 - as sessions
+    session_id: str,
+    info: Mapping[str, Any],
+    messages: Iterable[Mapping[str, Any]],
+    project: Mapping[str, Any],
+) -> SessionDraft:
+    draft = SessionDraft(format, session_id, cli_name="opencode", cli_version=_text(info.get("version")))
+    times = info.get("time")
+    if isinstance(times, dict):
+        draft.start, draft.end = (time_member(times.get(name))[0] for name in ("created", "updated"))
+    draft.parent_session = _text(info.get("parentID"))
+    paths = (message.get("path") for message in messages)
+    folders = (_text(path.get("cwd")) for path in paths if isinstance(path, dict))
+    folder = next((each for each in folders if each is not None), None) or _text(info.get("directory"))
+    if folder is None:
+        return draft  # -00 requires a working-dir of an environment: without one there is none
+    draft.environment = {"working-dir": folder}
+    if (vcs := _text(project.get("vcs"))) is not None:
+        draft.environment["vcs"] = {"type": vcs}
+    sandboxes = project.get("sandboxes")
+    if isinstance(sandboxes, list) and sandboxes and all(isinstance(each, str) for each in sandboxes):
+        draft.environment["sandboxes"] = sandboxes
+    return draft
+
+
+def _write_timeline(session: StoredSession, draft: SessionDraft) -> None:
+    """Messages by time and id, each with its parts; parts whose message is missing stand where their time puts them."""
+    conversation = Conversation(draft, _ids(each.value for each in session.messages))
+    waiting = dict(session.parts)
+    timeline: list[tuple[int, str, StoredObject | None, list[Part]]] = []
+    for each in session.messages:
+        name = _text(each.value.get("id"))
+        # The first of two messages of one id has the parts.
+        timeline.append((_when(each.value, "created"), name or "", each, waiting.pop(name, []) if name else []))
+    for missing, parts in waiting.items():
+        timeline.append((min(_when(part.value, "start", "created") for part in parts), missing or "", None, parts))
+    timeline.sort(key=lambda turn: turn[:2])
+    for _, _, message, parts in timeline:
+        if message is not None:
+            conversation.message(message.unit, message.value, parts)
+        else:
+            conversation.orphans(parts)
+
+
+def _when(value: Mapping[str, Any], *names: str) -> int:
+    """When this happened: a tool part has its times in its state."""
+    found = moment(value, *names)
+    found = moment(value.get("state"), *names) if found is None else found
+    return _NEVER if found is None else found
+
+
+def _event(draft: SessionDraft, each: Placed, *, duplicate: bool = False) -> None:
+    found, value = each.stored, each.stored.value
+    if found.kind == EMPTY:
+        draft.drop(EMPTY)
+        return
+    native: dict[str, Any] = {"session-assigned-by": each.by} if each.by is not None else {}
+    when = None
+    if isinstance(value, dict):
+        value = _without_secret(draft, value)
+        if duplicate:
+            native["duplicate-of"] = found.session
+        elif found.kind == "session" and isinstance(value.get("time"), dict):
+            when = value["time"].get("created")
+    draft.event(found.unit, f"opencode/{found.kind}", value, timestamp=when, native=native)
+
+
+def _without_secret(draft: SessionDraft, value: Mapping[str, Any]) -> dict[str, Any]:
+    kept, secrets = without_secret(value)
+    if secrets:
+        draft.drop(_SECRET, secrets)
+    return kept
+
+
+def _exported(data: bytes, format: Format) -> SessionDraft:  # noqa: A002 - as sessions
+    """``{info, messages: [{info, parts}]}``: a unit is a message, what stands around them is the session's."""
+    frame = opencode_objects.export_frame(data)
+    said_info = frame.get("info")
+    info = said_info if isinstance(said_info, dict) else {}
+    found = [anchored(unit) for unit in opencode_objects.export_units(data)]
+    messages = [(unit, message) for unit in found if (message := _message(unit.value)) is not None]
+    infos = [said for _, (said, _) in messages]
+    session_id = _text(info.get("id")) or name_uuid(hashlib.sha256(data).hexdigest())
+    draft = _begin(format, session_id, info, infos, {})
+    draft.units = len(found)
+    if info:
+        draft.session_native["info"] = _without_secret(draft, info)
+    draft.record_native |= rest(frame, ("info",) if info else ())
+    conversation = Conversation(draft, _ids(infos))
+    messages.sort(key=lambda each: (_when(each[1][0], "created"), _text(each[1][0].get("id")) or ""))
+    for unit, (said, inner) in messages:
+        parts = [Part(unit, part if isinstance(part, dict) else {"value": part}) for part in inner]
+        conversation.message(unit, said, parts, rest(unit.value, ("info", "parts")))
+    for unit in found:
+        if _message(unit.value) is None:
+            draft.unknown(unit, "message")
+    return draft
+
+
+def _message(value: object) -> tuple[dict[str, Any], list[Any]] | None:
+    if (
+        not isinstance(value, dict)
+        or not isinstance(value.get("info"), dict)
+        or not isinstance(value.get("parts"), list)
+    ):
+        return None
+    return value["info"], value["parts"]
+
+
+def _ids(messages: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(name for message in messages if (name := _text(message.get("id"))) is not None)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
