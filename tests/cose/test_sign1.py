@@ -222,3 +222,18 @@ def test_random_bytes_raise_nothing_but_malformed(data: bytes) -> None:
         except MalformedError:
             continue
         assert sorted(message.to_bytes()) == sorted(candidate)
+
+
+@pytest.mark.parametrize("filler", [b"\x00", b"\xa0", b"\xf9\x3c\x00", b"\x80"])
+def test_a_header_of_a_million_tiny_items_is_refused_before_they_are_looked_at(filler: bytes) -> None:
+    """A 4 MiB unprotected header cost seconds of the event loop before any signature was checked."""
+    count = (4 * 1024 * 1024) // len(filler)
+    unprotected = b"\xa1\x00" + b"\x9a" + count.to_bytes(4, "big") + filler * count
+
+    with pytest.raises(MalformedError, match="more items"):
+        Sign1.from_bytes(assemble(unprotected=unprotected))
+
+
+def test_a_protected_header_beyond_its_bound_is_refused() -> None:
+    with pytest.raises(MalformedError, match="protected header has"):
+        Sign1.from_bytes(assemble(protected=encode({1: -7, "x": b"\0" * (256 * 1024)})))

@@ -27,6 +27,8 @@ __all__ = ["CBORTag", "bstr", "bstr_head", "decode", "encode", "read", "read_bst
 CBORTag = cbor2.CBORTag
 
 MAX_DEPTH: Final = 16
+# A header of a few hundred bytes has some twenty. Every item costs a microsecond or two before anything is verified.
+MAX_ITEMS: Final = 16_384
 # The encoder recurses over our own values; a cyclic one must end in an error, not in the interpreter's stack.
 _MAX_ENCODE_DEPTH: Final = 64
 _NO_TAGS: Final[frozenset[int]] = frozenset()
@@ -160,18 +162,27 @@ def _float(value: float) -> bytes:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def decode(data: bytes, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any CBOR value
+def decode(
+    data: bytes, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS
+) -> Any:  # noqa: ANN401 - any CBOR value
     """Read exactly one canonical item, as plain dict, list, int, bytes, str, float, bool, None (and ``CBORTag``)."""
-    value, end = read(data, 0, tags=tags, max_depth=max_depth)
+    value, end = read(data, 0, tags=tags, max_depth=max_depth, max_items=max_items)
     if end != len(data):
         msg = f"{len(data) - end} bytes follow the CBOR item, which ends at byte {end}"
         raise MalformedError(msg)
     return value
 
 
-def read(data: bytes, pos: int, *, tags: frozenset[int] = _NO_TAGS, max_depth: int = MAX_DEPTH) -> tuple[Any, int]:
+def read(
+    data: bytes,
+    pos: int,
+    *,
+    tags: frozenset[int] = _NO_TAGS,
+    max_depth: int = MAX_DEPTH,
+    max_items: int = MAX_ITEMS,
+) -> tuple[Any, int]:
     """Read one canonical item that starts at ``pos``; give it and where it ends."""
-    end = _walk(data, pos, max_depth, tags)
+    end = _walk(data, pos, max_depth, tags, max_items)
     if tags:
         # cbor2 turns arrays inside a tag into tuples and gives known tags a meaning; neither is wanted.
         return _build(data, pos)[0], end
@@ -184,9 +195,9 @@ def read(data: bytes, pos: int, *, tags: frozenset[int] = _NO_TAGS, max_depth: i
         raise MalformedError(msg) from None
 
 
-def skip(data: bytes, pos: int, *, max_depth: int = MAX_DEPTH) -> int:
+def skip(data: bytes, pos: int, *, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS) -> int:
     """Check that one canonical item starts at ``pos``; give where it ends."""
-    return read(data, pos, max_depth=max_depth)[1]
+    return read(data, pos, max_depth=max_depth, max_items=max_items)[1]
 
 
 def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
@@ -220,7 +231,7 @@ _KINDS: Final = bytes(_kind(initial) for initial in range(256))
 _FIRST_NON_KEY: Final = 0x80  # arrays, maps, tags and simple values have initial bytes from here on
 
 
-def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int]) -> int:  # noqa: C901, PLR0912 - the hot loop: calls would double its cost
+def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int], max_items: int) -> int:  # noqa: C901, PLR0912 - the hot loop: calls would double its cost
     """Check the heads of one item and give its end.
 
     ``remaining`` counts the items still owed to the innermost open container, a map being owed two for each entry, so
@@ -257,6 +268,10 @@ def _walk(data: bytes, pos: int, max_depth: int, tags: frozenset[int]) -> int:  
                     stack.append((remaining - 1, in_map))
                     in_map = major == _MAP
                     remaining = 2 * count if in_map else count
+                    max_items -= remaining
+                    if max_items < 0:
+                        # Before they are looked at: a small sender must not buy seconds of our time (design §12).
+                        _refuse("it holds more items than are read", pos)
                     continue
             remaining -= 1
             while not remaining:

@@ -20,6 +20,8 @@ from transparency.errors import (
     UnsupportedAlgorithmError,
 )
 
+# Nobody needs more, and it is parsed before any signature is checked.
+MAX_PROTECTED: Final = 256 * 1024
 _PREFIX: Final = b"\xd2\x84"  # tag 18, array of 4
 _EMPTY_MAP: Final = b"\xa0"
 _EMPTY_BYTES: Final = b"\x40"
@@ -45,6 +47,9 @@ class Sign1:
             msg = "COSE_Sign1: tag 18 and an array of 4 belong at the start (d2 84)"
             raise MalformedError(msg)
         protected, pos = cbor.read_bstr(data, 2)
+        if len(protected) > MAX_PROTECTED:
+            msg = f"COSE_Sign1: the protected header has {len(protected)} bytes, {MAX_PROTECTED} are read"
+            raise MalformedError(msg)
         headers = _read_protected(protected)
         unprotected, pos = cbor.read(data, pos) if data[pos : pos + 1] != _EMPTY_MAP else ({}, pos + 1)
         if not isinstance(unprotected, dict):

@@ -40,7 +40,7 @@ def loads(data: bytes) -> Any:  # noqa: ANN401 - a CBOR value
     start = body(data)
     if (len(data) - start) * _CONTAINER_WEIGHT > MAX_WEIGHT:
         _bound_weight(data, start)
-    value, end = cbor.read(data, start, max_depth=MAX_DEPTH)
+    value, end = cbor.read(data, start, max_depth=MAX_DEPTH, max_items=MAX_WEIGHT)
     if end != len(data):
         raise MalformedError(f"{len(data) - end} bytes follow the CBOR record, which ends at byte {end}")
     _refuse_non_finite(value)
@@ -147,7 +147,7 @@ def entries(data: bytes) -> list[tuple[int, int]]:
     count, pos = _head(data, array)
     places = []
     for _ in range(count):
-        end = cbor.skip(data, pos, max_depth=MAX_DEPTH)
+        end = cbor.skip(data, pos, max_depth=MAX_DEPTH, max_items=MAX_WEIGHT)
         places.append((pos, end))
         pos = end
     return places
@@ -162,7 +162,7 @@ def _member(data: bytes, pos: int, name: str) -> int | None:
         key, pos = cbor.read(data, pos)
         if key == name:
             return pos
-        pos = cbor.skip(data, pos, max_depth=MAX_DEPTH)
+        pos = cbor.skip(data, pos, max_depth=MAX_DEPTH, max_items=MAX_WEIGHT)
     return None
 
 
