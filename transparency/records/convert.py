@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from transparency.errors import MalformedError
-from transparency.records import canonical_json, vac, vac_upgrade
+from transparency.records import (
+    a2a,
+    agent_trace,
+    agentlog,
+    canonical_json,
+    claude,
+    codex,
+    cursor,
+    gemini,
+    opencode,
+    vac,
+    vac_upgrade,
+)
 from transparency.records import format as known
 from transparency.records.canonical import SessionDraft
 from transparency.records.detect import Detected, detect, without_bom
@@ -195,41 +207,23 @@ def _drafts(body: bytes, format_: Format) -> list[SessionDraft]:
     return drafts
 
 
-def _converter(format_: Format) -> Converter:  # noqa: PLR0911 - one line for each format
-    """The module of a format. Imported when needed: a command that reads one format does not load the others."""
+def _converter(format_: Format) -> Converter:
     if format_ is known.COSE:
         raise MalformedError("a signed statement is not a record: its payload is, and is what can be converted")
-    match format_.event_prefix:
-        case "claude":
-            from transparency.records import claude
+    return _CONVERTERS[format_]
 
-            return claude
-        case "codex":
-            from transparency.records import codex
 
-            return codex
-        case "gemini":
-            from transparency.records import gemini
-
-            return gemini
-        case "opencode":
-            from transparency.records import opencode
-
-            return opencode
-        case "cursor":
-            from transparency.records import cursor
-
-            return cursor
-        case "agentlog":
-            from transparency.records import agentlog
-
-            return agentlog
-        case "agent-trace":
-            from transparency.records import agent_trace
-
-            return agent_trace
-        case "a2a":
-            from transparency.records import a2a
-
-            return a2a
-    raise MalformedError(f"there is no converter for {format_.name}")
+_CONVERTERS: Final[Mapping[Format, Converter]] = {
+    known.CLAUDE: claude,
+    known.CODEX: codex,
+    known.GEMINI_JSON: gemini,
+    known.GEMINI_JSONL: gemini,
+    known.OPENCODE: opencode,
+    known.OPENCODE_EXPORT: opencode,
+    known.CURSOR: cursor,
+    known.AGENTLOG: agentlog,
+    known.AGENTLOG_01: agentlog,
+    known.AGENT_TRACE: agent_trace,
+    known.AGENT_TRACE_JSONL: agent_trace,
+    known.A2A: a2a,
+}

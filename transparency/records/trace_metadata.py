@@ -15,7 +15,9 @@ from typing import Any, Final, Literal
 
 from transparency.cose.labels import HASH_SHA256, HASH_SHA384, HASH_SHA512
 from transparency.errors import MalformedError
-from transparency.records import vac
+from transparency.records import convert, vac
+from transparency.records import format as known
+from transparency.records.detect import Detected, UnknownFormatError, detect
 from transparency.records.timestamps import instant, is_timestamp
 
 Level = Literal["fail", "warn", "not-checked", "pass"]
@@ -101,33 +103,55 @@ def _fits(member: str, value: object) -> bool:
 
 
 def describe(data: bytes) -> TraceMetadata | None:
-    """The trace-metadata of a VAC JSON record, every member from its bytes; None where one cannot be had."""
+    """The trace-metadata of a record of any format, every member from its bytes; None where one cannot be had."""
     return describe_or_reason(data)[0]
 
 
 def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
     """``describe``, and when that is None the sentence to tell the user why (formats.md 3.4)."""
-    reading = vac.try_vac(data)
-    if reading.problem:
-        return None, f"the record is not strict JSON ({reading.problem})"
-    record = reading.record
-    if record is None:
-        return None, "the record is not a VAC record"
-    session_id, vendor, start = record.session_id, record.agent_vendor, record.timestamp_start
+    detected = _detected(data)
+    if detected is None or detected.format is known.COSE:
+        problem = vac.try_vac(data).problem
+        return None, f"the record is not strict JSON ({problem})" if problem else _no_record(data)
+    try:
+        outline = convert.outline(data, detected)
+    except MalformedError as error:
+        how = "JSON" if detected.format is known.VAC_JSON else f"{detected.format.name}, as its bytes begin"
+        return None, f"the record is not strict {how} ({error})"
+    if len(outline.session_ids) > 1:
+        return None, f"the file holds {len(outline.session_ids)} sessions, and trace-metadata speaks of one"
+    session_id, vendor, start = next(iter(outline.session_ids), None), outline.vendor, outline.start
     if session_id is None or vendor is None or start is None:
         given = {"session-id": session_id, "agent-vendor": vendor, "timestamp-start": start}
         missing = ", ".join(member for member, value in given.items() if value is None)
         return None, f"the record does not give {missing}, and nothing is invented"
+    if not _fits("session-id", session_id) or not _fits("agent-vendor", vendor):
+        return None, f"the record's session id or vendor is longer than the {_LONGEST_TEXT} characters a header takes"
     metadata = TraceMetadata(
         session_id=session_id,
         agent_vendor=vendor,
-        trace_format=vac.TRACE_FORMAT,
+        trace_format=detected.format.trace_format,
         timestamp_start=start,
-        timestamp_end=record.timestamp_end,
+        timestamp_end=outline.end,
         content_hash=hashlib.sha256(data).hexdigest(),
         content_hash_alg="sha-256",
     )
     return metadata, ""
+
+
+def _detected(data: bytes) -> Detected | None:
+    try:
+        return detect(data)
+    except UnknownFormatError:
+        return None
+
+
+def _no_record(data: bytes) -> str:
+    try:
+        seen = detect(data).format.name
+    except UnknownFormatError as error:
+        seen = str(error)
+    return f"the record is not a VAC record nor one of another format ({seen})"
 
 
 def compare(
@@ -152,7 +176,7 @@ def compare(
     if payload is None:
         reason = f"{where}: the record is not at hand"
         return findings + [Finding("not-checked", member, reason) for member in REQUIRED]
-    return findings + _compare_content(stated, reading or vac.try_vac(payload), where)
+    return findings + _compare_content(stated, payload, reading, where)
 
 
 def _compare_hash(
@@ -178,7 +202,40 @@ def _compare_hash(
     return Finding("pass", member, f"{where}: the {name} of the payload's exact bytes")
 
 
-def _compare_content(stated: TraceMetadata, reading: vac.Reading, where: str) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a payload says of itself, whatever its format."""
+
+    name: str
+    trace_format: str
+    session_ids: tuple[str | bytes, ...]
+    vendors: frozenset[str]
+    start: str | int | None
+    end: str | int | None
+
+
+def _compare_content(stated: TraceMetadata, payload: bytes, reading: vac.Reading | None, where: str) -> list[Finding]:
+    detected = None if reading is not None and reading.record is not None else _detected(payload)
+    if detected is None or detected.format in (known.VAC_JSON, known.COSE):
+        return _compare_vac(stated, reading or vac.try_vac(payload), where)
+    try:
+        outline = convert.outline(payload, detected)
+    except MalformedError as error:
+        level: Level = "fail" if stated.trace_format == detected.format.trace_format else "not-checked"
+        message = f"{where}: the payload begins as a {detected.format.name} and is not strictly one ({error})"
+        return [Finding(level, "trace-format", message)]
+    content = _Content(
+        detected.format.name,
+        detected.format.trace_format,
+        outline.session_ids,
+        outline.vendors,
+        outline.start if len(outline.session_ids) == 1 else None,
+        outline.end if len(outline.session_ids) == 1 else None,
+    )
+    return _compare_members(stated, content, where)
+
+
+def _compare_vac(stated: TraceMetadata, reading: vac.Reading, where: str) -> list[Finding]:
     record = reading.record
     if reading.problem and stated.trace_format == vac.TRACE_FORMAT:
         return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({reading.problem})")]
@@ -186,46 +243,61 @@ def _compare_content(stated: TraceMetadata, reading: vac.Reading, where: str) ->
         if stated.trace_format == vac.TRACE_FORMAT:
             message = f"{where} contradicts the signed payload: it names a VAC record, the payload is none"
             return [Finding("fail", "trace-format", message)]
-        reason = f"{where}: records of this trace-format are not read here"
+        reason = f"{where}: the payload is in no format that is read here"
         return [Finding("not-checked", member, reason) for member in REQUIRED]
+    session_ids = () if record.session_id is None else (record.session_id,)
+    content = _Content(
+        "VAC record", vac.TRACE_FORMAT, session_ids, record.vendors, record.timestamp_start, record.timestamp_end
+    )
+    return _compare_members(stated, content, where)
+
+
+def _compare_members(stated: TraceMetadata, content: _Content, where: str) -> list[Finding]:
     return [
-        _compare_format(stated, where),
-        _compare_session(stated, record, where),
-        _compare_vendor(stated, record, where),
-        *_compare_times(stated, record, where),
+        _compare_format(stated, content, where),
+        _compare_session(stated, content, where),
+        _compare_vendor(stated, content, where),
+        *_compare_times(stated, content, where),
     ]
 
 
-def _compare_format(stated: TraceMetadata, where: str) -> Finding:
-    if stated.trace_format == vac.TRACE_FORMAT:
-        return Finding("pass", "trace-format", f"{where}: the payload is a VAC record")
-    message = f"{where} contradicts the signed payload: it names another format, the payload is a VAC record"
+def _compare_format(stated: TraceMetadata, content: _Content, where: str) -> Finding:
+    if stated.trace_format == content.trace_format:
+        return Finding("pass", "trace-format", f"{where}: the payload is a {content.name}")
+    message = f"{where} contradicts the signed payload: it names another format, the payload is a {content.name}"
     return Finding("fail", "trace-format", message)
 
 
-def _compare_session(stated: TraceMetadata, record: vac.VacRecord, where: str) -> Finding:
-    if record.session_id is None:
+def _compare_session(stated: TraceMetadata, content: _Content, where: str) -> Finding:
+    if not content.session_ids:
         return Finding("not-checked", "session-id", f"{where}: the payload has none")
     # -00 lets the header write the identifier as bytes; JSON can only hold it as text.
-    if stated.session_id in (record.session_id, record.session_id.encode()):
-        return Finding("pass", "session-id", f"{where}: as in the payload")
-    return Finding("fail", "session-id", f"{where} contradicts the signed payload: it names another session")
+    if _bytes(stated.session_id) not in {_bytes(identity) for identity in content.session_ids}:
+        return Finding("fail", "session-id", f"{where} contradicts the signed payload: it names another session")
+    if len(content.session_ids) > 1:
+        message = f"{where}: one of the {len(content.session_ids)} sessions in the payload"
+        return Finding("warn", "session-id", message)
+    return Finding("pass", "session-id", f"{where}: as in the payload")
 
 
-def _compare_vendor(stated: TraceMetadata, record: vac.VacRecord, where: str) -> Finding:
-    if not record.vendors:
+def _bytes(identity: str | bytes) -> bytes:
+    return identity if isinstance(identity, bytes) else identity.encode()
+
+
+def _compare_vendor(stated: TraceMetadata, content: _Content, where: str) -> Finding:
+    if not content.vendors:
         return Finding("not-checked", "agent-vendor", f"{where}: the payload has none")
-    if stated.agent_vendor in record.vendors:
+    if stated.agent_vendor in content.vendors:
         return Finding("pass", "agent-vendor", f"{where}: as in the payload")
     message = f"{where} contradicts the signed payload: neither the model's provider nor the tool's vendor"
     return Finding("warn", "agent-vendor", message)
 
 
-def _compare_times(stated: TraceMetadata, record: vac.VacRecord, where: str) -> list[Finding]:
+def _compare_times(stated: TraceMetadata, content: _Content, where: str) -> list[Finding]:
     findings = []
     for member, header, payload in (
-        ("timestamp-start", stated.timestamp_start, record.timestamp_start),
-        ("timestamp-end", stated.timestamp_end, record.timestamp_end),
+        ("timestamp-start", stated.timestamp_start, content.start),
+        ("timestamp-end", stated.timestamp_end, content.end),
     ):
         if header is None:
             continue
