@@ -8,6 +8,7 @@ Converters are handed a :class:`SessionDraft` for each session and only ever add
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,13 @@ _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "tool-result": ("output",),
     "reasoning": ("content",),
 }
+
+
+# What most tools write is the canonical form already; days that not every month has are left to the calendar.
+_CANONICAL_TIME: Final = re.compile(
+    r"[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{3}Z",
+    re.ASCII,
+)
 
 
 @dataclass(slots=True)
@@ -222,8 +230,8 @@ def time_member(value: object) -> tuple[str | None, dict[str, Any]]:
     A string that is a time already becomes UTC with ms; its original is kept where that changes it. A number is epoch
     milliseconds (or seconds, when it cannot be milliseconds). What is no time gives (None, kept).
     """
-    if value is None:
-        return None, {}
+    if value is None or (isinstance(value, str) and _CANONICAL_TIME.fullmatch(value)):
+        return value, {}
     milliseconds = _milliseconds(value)
     if milliseconds is None:
         return None, {"timestamp": value}

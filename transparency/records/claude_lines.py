@@ -46,14 +46,15 @@ class Session:
         if not isinstance(value, dict):
             self.draft.event(unit, "claude/value", value)
             return
-        self._note(value)
+        stamp, odd_stamp = self._note(value)
         kind, message = value.get("type"), value.get("message")
         if kind in ("user", "assistant") and isinstance(message, dict):
-            _Line(self, unit, value, message, kind).convert()
+            _Line(self, unit, value, message, kind, stamp, odd_stamp).convert()
         elif kind in ("tool_use", "tool_result") and "message" not in value:
             # Some versions write a block as a line of its own.
             block = {name: value[name] for name in _BLOCK if name in value}
-            _Line(self, unit, rest(value, _BLOCK[1:]), {"content": [block]}, "assistant").convert()
+            line = rest(value, _BLOCK[1:])
+            _Line(self, unit, line, {"content": [block]}, "assistant", stamp, odd_stamp).convert()
         else:
             self._event(unit, value, kind)
 
@@ -89,15 +90,17 @@ class Session:
             self._usage.get(identity, {}).pop("token-usage", None)
             self._usage[identity] = entry
 
-    def _note(self, line: Mapping[str, Any]) -> None:
+    def _note(self, line: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+        """Keep what the session as a whole says; the line's time, as ``time_member`` gives it."""
         for name in _CONSTANT:
             if name in line:
                 self._constant.setdefault(name, line[name])
-        stamp, _ = time_member(line.get("timestamp"))
+        stamp, odd_stamp = time_member(line.get("timestamp"))
         if stamp is not None:
             # Both are RFC 3339 in UTC with milliseconds, so their order is that of their text.
             self.draft.start = min(str(self.draft.start or stamp), stamp)
             self.draft.end = max(str(self.draft.end or stamp), stamp)
+        return stamp, odd_stamp
 
     def _repeated(self, line: Mapping[str, Any]) -> list[str]:
         """Members of a line that say what the session says already."""
@@ -135,6 +138,8 @@ class _Line:
     line: Mapping[str, Any]
     message: Mapping[str, Any]
     kind: str
+    stamp: str | None
+    odd_stamp: Mapping[str, Any]
 
     def convert(self) -> None:
         content, native = self.message.get("content"), self._native()
@@ -161,12 +166,11 @@ class _Line:
 
     def _shared(self) -> dict[str, Any]:
         """What every entry of the line may say."""
-        stamp, _ = time_member(self.line.get("timestamp"))
-        return {"timestamp": stamp, "model-id": _text(self.message.get("model"))}
+        return {"timestamp": self.stamp, "model-id": _text(self.message.get("model"))}
 
     def _native(self) -> dict[str, Any]:
         native = self.session.line_native(self.line)
-        native |= time_member(self.line.get("timestamp"))[1]
+        native |= self.odd_stamp
         native |= {name: self.line[name] for name in ("uuid", "parentUuid") if _odd(self.line.get(name))}
         message = rest(self.message, _MESSAGE)
         message |= {name: self.message[name] for name in ("model",) if _odd(self.message.get(name))}

@@ -141,9 +141,15 @@ def outline_sessions(drafts: Sequence[SessionDraft], format_: Format) -> Outline
         vendor,
         first.start,
         first.end,
-        all(finished(draft.entries) for draft in drafts),
+        all(_is_finished(draft) for draft in drafts),
         frozenset(name for name in names if name is not None),
     )
+
+
+def _is_finished(draft: SessionDraft) -> bool:
+    """What the session says of itself (AgentLog does), else what its last turn shows."""
+    status = draft.session_extra.get("status")
+    return status != "active" if isinstance(status, str) else finished(draft.entries)
 
 
 def finished(entries: Iterable[Mapping[str, Any]]) -> bool:
