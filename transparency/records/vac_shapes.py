@@ -134,10 +134,10 @@ class Schema:
     trace_metadata: MapOf
 
 
-def _schema(profile: Profile) -> Schema:
-    new = profile == PUBLISHED
+def _schema(*, new: bool, old: bool) -> Schema:
+    """The schema of -00 (``new``), of 19 Feb (``old``), or of what is valid by both."""
     time = TIME_OR_UINT if new else TIME_OR_NUMBER
-    session_id = TEXT_OR_BYTES if new else TEXT
+    session_id = TEXT if old else TEXT_OR_BYTES
 
     def since_00(*names: str) -> tuple[str, ...]:
         """Members that -00 requires and 19 Feb does not."""
@@ -157,7 +157,7 @@ def _schema(profile: Profile) -> Schema:
                 {"working-dir": TEXT, "vcs": vcs, "sandboxes": ListOf(TEXT)},
                 since_00("working-dir"),
             ),
-            "entries": ListOf(_entry(time, new=new)),
+            "entries": ListOf(_entry(time, new=new, old=old)),
         },
         ("session-id", "agent-meta", "entries"),
     )
@@ -168,7 +168,7 @@ def _schema(profile: Profile) -> Schema:
             "id": TEXT,
             "session": session,
             "created": time,
-            "file-attribution": _attribution("-" if new else "_"),
+            "file-attribution": _attribution(new=new, old=old),
             "vcs": vcs,
             "recording-agent": MapOf("recording-agent", {"name": TEXT, "version": TEXT}, since_00("name")),
         },
@@ -202,7 +202,7 @@ def _agent_meta() -> MapOf:
     return MapOf("agent-meta", members, ("model-id", "model-provider"))
 
 
-def _entry(time: Scalar, *, new: bool) -> ByType:
+def _entry(time: Scalar, *, new: bool, old: bool) -> ByType:
     entry = ByType({})
     common: dict[str, Shape] = {"timestamp": time, "id": TEXT, "children": ListOf(entry)}
     usage: dict[str, Shape] = dict.fromkeys(("input", "output", "cached", "reasoning", "total"), UINT)
@@ -212,49 +212,45 @@ def _entry(time: Scalar, *, new: bool) -> ByType:
         "parent-id": TEXT,
         "token-usage": MapOf("token-usage", {**usage, "cost": NUMBER}),
     }
-    call: dict[str, Shape] = {**common, "call-id": TEXT}
-    outcome: dict[str, Shape] = {"status": TEXT, "is-error": BOOL}
-    reasoning: dict[str, Shape] = {**common, "encrypted": TEXT, "subject": TEXT}
-    event: dict[str, Shape] = {**common, "event-type": TEXT, "data": MapOf("data", {})}
-    if new:
-        made = {
-            "message-entry": (("user", "assistant"), message, ()),
-            "tool-call-entry": (("tool-call",), {**call, "name": TEXT}, ("name", "input")),
-            "tool-result-entry": (("tool-result",), {**call, **outcome}, ("output",)),
-            "reasoning-entry": (("reasoning",), reasoning, ("content",)),
-            "event-entry": (("system-event",), event, ("event-type",)),
-        }
-    else:
-        made = {
-            "message-entry": (("user", "assistant"), {**message, "stop-reason": TEXT}, ()),
-            # One map for both directions: what a result may say, a call may say too.
-            "tool-entry": (("tool-call", "tool-result"), {**call, **outcome, "name": TEXT}, ()),
-            "reasoning-entry": (("reasoning",), reasoning, ()),
-            "event-entry": (("system-event",), event, ()),
-        }
-    for name, (types, members, required) in made.items():
-        for type_ in types:
-            entry.alternatives[type_] = MapOf(name, members, required)
+    call: dict[str, Shape] = {**common, "call-id": TEXT, "name": TEXT}
+    result: dict[str, Shape] = {**common, "call-id": TEXT, "status": TEXT, "is-error": BOOL}
+    if old:
+        message["stop-reason"] = TEXT
+        # 19 Feb has one map for both directions: what a result may say, a call may say too.
+        call = result = {**call, **result}
+    made: tuple[tuple[str, str, dict[str, Shape], tuple[str, ...]], ...] = (
+        ("user", "message-entry", message, ()),
+        ("assistant", "message-entry", message, ()),
+        ("tool-call", "tool-call-entry" if new else "tool-entry", call, ("name", "input")),
+        ("tool-result", "tool-result-entry" if new else "tool-entry", result, ("output",)),
+        ("reasoning", "reasoning-entry", {**common, "encrypted": TEXT, "subject": TEXT}, ("content",)),
+        ("system-event", "event-entry", {**common, "event-type": TEXT, "data": MapOf("data", {})}, ("event-type",)),
+    )
+    for type_, name, members, required in made:
+        entry.alternatives[type_] = MapOf(name, members, required if new else ())
     return entry
 
 
-def _attribution(joint: str) -> MapOf:
-    """The closed maps. ``joint`` is what joins the words of a name, the whole difference between the profiles."""
+def _attribution(*, new: bool, old: bool) -> MapOf:
+    """The closed maps. How the words of a name are joined is the whole difference between the profiles."""
 
     def closed(name: str, required: dict[str, Shape], optional: dict[str, Shape]) -> MapOf:
         return MapOf(name, {**required, **optional}, tuple(required), closed=True)
 
-    def spelled(name: str) -> str:
-        return name.replace("-", joint)
-
+    both = new and old
+    joint = "-" if new else "_"
     contributor = closed(
-        "contributor", {"type": _one_of("human", "ai", "mixed", "unknown")}, {spelled("model-id"): TEXT}
+        "contributor",
+        {"type": _one_of("human", "ai", "mixed", "unknown")},
+        {} if both else {f"model{joint}id": TEXT},
     )
     range_ = closed(
         "range",
-        {spelled("start-line"): UINT, spelled("end-line"): UINT},
-        {spelled("content-hash"): TEXT, spelled("content-hash-alg"): TEXT, "contributor": contributor},
+        {f"start{joint}line": UINT, f"end{joint}line": UINT},
+        {f"content{joint}hash": TEXT, f"content{joint}hash{joint}alg": TEXT, "contributor": contributor},
     )
+    if both:  # no range is valid by both: this one needs what it does not allow
+        range_ = MapOf("range", {}, ("start-line", "start_line"), closed=True)
     resource = closed("resource", {"type": TEXT, "url": URI}, {})
     conversation = closed(
         "conversation",
@@ -265,4 +261,9 @@ def _attribution(joint: str) -> MapOf:
     return closed("file-attribution-record", {"files": ListOf(file)}, {})
 
 
-SCHEMAS: Final[Mapping[Profile, Schema]] = {profile: _schema(profile) for profile in PROFILES}
+SCHEMAS: Final[Mapping[Profile, Schema]] = {
+    PUBLISHED: _schema(new=True, old=False),
+    FEBRUARY: _schema(new=False, old=True),
+}
+# What is valid by both profiles.
+COMMON: Final = _schema(new=True, old=True)
