@@ -12,6 +12,10 @@ from typing import Any, Final
 from transparency.records.canonical import SessionDraft, rest
 from transparency.records.unit import Unit
 
+# What converters write under ``native`` themselves. A file must not be able to: a reader passes over what repeats.
+MARKS: Final = frozenset(
+    {"duplicate-of", "superseded-by", "rewound-by", "replaced-by", "changed-by", "line", "verbatim"}
+)
 REQUIRED: Final = {"tool-call": "input", "tool-result": "output", "reasoning": "content"}
 
 
@@ -38,8 +42,10 @@ class Members:
         return self.value.get(name)
 
     def rest(self) -> dict[str, Any]:
-        """What nobody took, verbatim, null included."""
-        return rest(self.value, self._taken)
+        """What nobody took, verbatim, null included; a member with the name of a mark of ours under ``verbatim``."""
+        left = rest(self.value, self._taken)
+        named_alike = {name: left.pop(name) for name in MARKS & left.keys()}
+        return {**left, "verbatim": named_alike} if named_alike else left
 
 
 def text(value: Mapping[str, Any], name: str) -> str | None:
