@@ -25,6 +25,7 @@ BOM: Final = b"\xef\xbb\xbf"
 _LINES: Final = 64
 _VALUES: Final = 256
 _SMALL: Final = 64 * 1024
+_PEEK_DEPTH: Final = 3
 
 _TEXT: Final = re.compile(rb"[ \t\r\n]*+([^ \t\r\n])")
 
@@ -155,10 +156,8 @@ def _by_lines(data: bytes) -> Format | None:
 
 def _document(data: bytes, value: object) -> Detected:
     """One value is the whole file: a document, else a JSONL file of one line, else one object of OpenCode's."""
-    if value is None and len(data) > strict_json.MAX_SIZE:
-        return _large(data)
     if value is None:
-        value = _strictly(data)
+        return _large(data) if len(data) > strict_json.MAX_SIZE else _sequence(data)
     found = recognise.document(value) or recognise.line(value) or recognise.piece(value)
     if found is None:
         raise UnknownFormatError(f"unknown format: {recognise.what(value)}")
@@ -192,13 +191,16 @@ def _large(data: bytes) -> Detected:
     return Detected(found, vac_profile(skeleton) if found is known.VAC_JSON else None)
 
 
-def _peek(data: bytes, extent: json_sequence.Extent) -> object:
-    """A small value itself; of a large array its first item, of another large value only its kind."""
+def _peek(data: bytes, extent: json_sequence.Extent, depth: int = 0) -> object:
+    """A small value itself; of a large array its first item, of a large object its members, of other values nothing."""
     if extent.end - extent.start <= _SMALL:
         return json_sequence.read(data, extent).value
-    if data[extent.start : extent.start + 1] == b"[":
-        return [_peek(data, item) for item in islice(json_sequence.items(data, extent), 1)]
-    return {} if data[extent.start : extent.start + 1] == b"{" else ""
+    opening = data[extent.start : extent.start + 1]
+    if depth >= _PEEK_DEPTH or opening not in (b"[", b"{"):
+        return {} if opening == b"{" else [] if opening == b"[" else ""
+    if opening == b"[":
+        return [_peek(data, item, depth + 1) for item in islice(json_sequence.items(data, extent), 1)]
+    return {member: _peek(data, place, depth + 1) for member, place in json_sequence.members(data, extent)}
 
 
 def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -207,14 +209,6 @@ def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-def _strictly(data: bytes) -> object:
-    """The strict reader's objection, with its place, to what the lenient one could not read."""
-    try:
-        return strict_json.loads(data)
-    except MalformedError as error:
-        raise UnknownFormatError(f"unknown format: not JSON ({error})") from None
 
 
 def vac_profile(record: Mapping[str, Any]) -> str:
