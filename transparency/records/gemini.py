@@ -11,6 +11,7 @@ A unit is a line (JSONL) or a message (JSON). Who makes entries from a message i
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,6 +31,7 @@ SET: Final = "$set"
 REWIND: Final = "$rewindTo"
 # ``history`` is how saved conversations and old files call it.
 _LISTS: Final = ("messages", "history")
+_REST_OF_SPACE: Final = re.compile(rb"[ \t\r\n]*+\Z")
 _STARTS: Final = ("startTime", "start_time")
 
 
@@ -49,7 +51,9 @@ def _is_document(data: bytes) -> bool:
     except MalformedError:
         # Something follows the first object, or it is broken. A line of its own for the bracket is a document's.
         return data[: data.find(b"\n") + 1].strip() == b"{"
-    return any(name in names for name in _LISTS)
+    newline = data.find(b"\n")
+    goes_on = newline >= 0 and _REST_OF_SPACE.match(data, newline) is None
+    return goes_on or any(name in names for name in _LISTS)
 
 
 def _message_units(data: bytes) -> Iterator[Unit]:
