@@ -1,4 +1,4 @@
-"""What the events of an AgentLog amount to, beside what ``metrics`` claims: both figures, and no verdict which is right.
+"""What the events of an AgentLog amount to, beside what ``metrics`` claims: both figures, and no verdict.
 
 The specification does not say what counts as a tool call: only ``toolCall`` events, or commands, searches and file
 operations too. A figure that either reading gives is not reported.
@@ -18,6 +18,7 @@ _TOKENS: Final = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteT
 _MINUTE: Final = 60_000
 # Sums of money are of decimals written in binary.
 _CENT_FRACTION: Final = 1e-6
+_MOST: Final = 1e15
 
 
 @dataclass(slots=True)
@@ -117,7 +118,10 @@ def _tokens(usage: object) -> Iterator[tuple[str, int]]:
 
 
 def _amount(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A number of 400 digits is JSON, but no sum of money."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _MOST:
+        return None
+    return float(value)
 
 
 def _differ(metrics: Mapping[str, Any], name: str, counted: tuple[int, ...], what: str) -> Iterator[tuple[str, str]]:
