@@ -46,6 +46,7 @@ def test_a_record_of_00_is_itself_byte_for_byte() -> None:
     assert itself(raw("published")) == raw("published")
     assert upgraded(raw("published")) == json.loads(raw("published"))
     assert itself(raw("february")) is None
+    assert itself(b"\xef\xbb\xbf" + raw("published")) is None
 
 
 def test_the_whole_february_record_becomes_valid_and_valid_only_once() -> None:

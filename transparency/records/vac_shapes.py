@@ -128,14 +128,15 @@ TIME_OR_NUMBER: Final = Scalar(_is_time_or_number, f"{_TIME} or epoch millisecon
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One profile: the record, and the trace-metadata of its envelope."""
+    """One profile: the record, its file attribution alone, and the trace-metadata of its envelope."""
 
     record: MapOf
+    attribution: MapOf
     trace_metadata: MapOf
 
 
 def _schema(*, new: bool, old: bool) -> Schema:
-    """The schema of -00 (``new``), of 19 Feb (``old``), or of what is valid by both."""
+    """The schema of -00 (``new``), of 19 Feb (``old``), or of what both allow, file attribution aside."""
     time = TIME_OR_UINT if new else TIME_OR_NUMBER
     session_id = TEXT if old else TEXT_OR_BYTES
 
@@ -161,6 +162,7 @@ def _schema(*, new: bool, old: bool) -> Schema:
         },
         ("session-id", "agent-meta", "entries"),
     )
+    attribution: dict[str, Shape] = {"file-attribution": _attribution("-" if new else "_")}
     record = MapOf(
         "verifiable-agent-record",
         {
@@ -168,9 +170,10 @@ def _schema(*, new: bool, old: bool) -> Schema:
             "id": TEXT,
             "session": session,
             "created": time,
-            "file-attribution": _attribution(new=new, old=old),
             "vcs": vcs,
             "recording-agent": MapOf("recording-agent", {"name": TEXT, "version": TEXT}, since_00("name")),
+            # No range is valid by both profiles.
+            **({} if new and old else attribution),
         },
         ("version", "id", *since_00("session")),
     )
@@ -188,7 +191,7 @@ def _schema(*, new: bool, old: bool) -> Schema:
         ("session-id", "agent-vendor", "trace-format", "timestamp-start"),
         closed=True,
     )
-    return Schema(record, metadata)
+    return Schema(record, MapOf("verifiable-agent-record", attribution), metadata)
 
 
 def _agent_meta() -> MapOf:
@@ -231,26 +234,18 @@ def _entry(time: Scalar, *, new: bool, old: bool) -> ByType:
     return entry
 
 
-def _attribution(*, new: bool, old: bool) -> MapOf:
-    """The closed maps. How the words of a name are joined is the whole difference between the profiles."""
+def _attribution(joint: str) -> MapOf:
+    """The closed maps. What joins the words of a name is the whole difference between the profiles."""
 
     def closed(name: str, required: dict[str, Shape], optional: dict[str, Shape]) -> MapOf:
         return MapOf(name, {**required, **optional}, tuple(required), closed=True)
 
-    both = new and old
-    joint = "-" if new else "_"
-    contributor = closed(
-        "contributor",
-        {"type": _one_of("human", "ai", "mixed", "unknown")},
-        {} if both else {f"model{joint}id": TEXT},
-    )
+    contributor = closed("contributor", {"type": _one_of("human", "ai", "mixed", "unknown")}, {f"model{joint}id": TEXT})
     range_ = closed(
         "range",
         {f"start{joint}line": UINT, f"end{joint}line": UINT},
         {f"content{joint}hash": TEXT, f"content{joint}hash{joint}alg": TEXT, "contributor": contributor},
     )
-    if both:  # no range is valid by both: this one needs what it does not allow
-        range_ = MapOf("range", {}, ("start-line", "start_line"), closed=True)
     resource = closed("resource", {"type": TEXT, "url": URI}, {})
     conversation = closed(
         "conversation",
@@ -265,5 +260,5 @@ SCHEMAS: Final[Mapping[Profile, Schema]] = {
     PUBLISHED: _schema(new=True, old=False),
     FEBRUARY: _schema(new=False, old=True),
 }
-# What is valid by both profiles.
+# What both profiles allow of a record, its file attribution aside.
 COMMON: Final = _schema(new=True, old=True)

@@ -66,7 +66,11 @@ def _units(data: bytes, value: object, form: Format) -> Iterator[Unit]:
 
 def itself(data: bytes) -> bytes | None:
     """``data``, if it is a valid -00 record and so converts to itself, byte for byte; else None."""
-    return data if is_valid(read(data)[0], PUBLISHED) else None
+    try:
+        value, _ = read(data)
+    except MalformedError:  # a byte order mark, for instance, which converting takes off
+        return None
+    return data if is_valid(value, PUBLISHED) else None
 
 
 def upgrade(data: bytes, format: Format) -> list[dict[str, Any]]:  # noqa: A002, ARG001 - the converters' common interface
