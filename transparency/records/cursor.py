@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.records.canonical import AGENT, HUMAN, SessionDraft, name_uuid, rest
+from transparency.records.drift import Drift
 from transparency.records.format import Format
 from transparency.records.unit import Unit, jsonl_units
-from transparency.records.violation import MAX_VIOLATIONS, Violation
+from transparency.records.violation import Violation
 
 units = jsonl_units
 
@@ -34,14 +35,11 @@ def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 -
 
 def check(data: bytes, format: Format) -> list[Violation]:  # noqa: A002, ARG001 - as sessions
     """Cursor has no specification: warnings only, for lines that are no message as far as this converter knows."""
-    found: list[Violation] = []
+    drift = Drift()
     for unit in units(data):
-        if len(found) == MAX_VIOLATIONS:
-            break
         if not _is_message(unit.value):
-            message = "not a message of user or assistant; kept as an event"
-            found.append(Violation("warning", f"line {unit.ref['line']}: ", message))
-    return found
+            drift.saw("not a message of user or assistant: kept as an event", int(unit.ref["line"]))
+    return drift.warnings()
 
 
 def _write(draft: SessionDraft, unit: Unit) -> None:

@@ -8,20 +8,22 @@ whoever reads it can change what is published; that is counted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from transparency.records import opencode_objects
 from transparency.records.canonical import SessionDraft, name_uuid, rest, time_member
+from transparency.records.drift import Drift
 from transparency.records.format import OPENCODE_EXPORT, Format
 from transparency.records.opencode_entries import Conversation, Part
 from transparency.records.opencode_members import moment
 from transparency.records.opencode_objects import EMPTY, KINDS, PART_TYPES, StoredObject, anchored, without_secret
 from transparency.records.opencode_sessions import Placed, StoredSession, grouped
-from transparency.records.violation import MAX_VIOLATIONS, Violation
+from transparency.records.violation import Violation
 
 units = opencode_objects.units
 
+_ROLES: Final = ("user", "assistant")
 _SECRET: Final = "share/secret"  # noqa: S105 - the name of what is left out
 # Sorts after every moment of time.
 _NEVER: Final = 1 << 62
@@ -29,7 +31,7 @@ _NEVER: Final = 1 << 62
 
 def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 - the name all converters use
     """One draft for each session, in the order in which the source first names them."""
-    if format.trace_format == OPENCODE_EXPORT.trace_format:
+    if _is_export(format):
         return [_exported(data, format)]
     drafts = {session.id: _draft(session, format) for session in grouped(data)}
     for draft in drafts.values():
@@ -40,40 +42,41 @@ def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 -
 
 def check(data: bytes, format: Format) -> list[Violation]:  # noqa: A002 - as sessions
     """OpenCode has no specification: warnings only, for what this converter does not know and keeps as events."""
-    found: list[Violation] = []
-    for pointer, what in _exported_drift(data) if _is_export(format) else _stored_drift(data):
-        if len(found) == MAX_VIOLATIONS:
-            break
-        found.append(Violation("warning", pointer, what))
-    return found
+    drift = Drift()
+    for unit in units(data):
+        if _is_export(format):
+            _note_exported(drift, unit.value, f"/messages/{unit.ref['index']}")
+        else:
+            where = f"{unit.ref['path']}: " if "path" in unit.ref else f"value {unit.ref['index']}: "
+            _note_stored(drift, opencode_objects.stored(unit), where)
+    return drift.warnings()
 
 
 def _is_export(format: Format) -> bool:  # noqa: A002 - as sessions
     return format.trace_format == OPENCODE_EXPORT.trace_format
 
 
-def _stored_drift(data: bytes) -> Iterator[tuple[str, str]]:
-    for unit in units(data):
-        where = f"{unit.ref['path']}: " if "path" in unit.ref else f"value {unit.ref['index']}: "
-        found = opencode_objects.stored(unit)
-        if found.kind not in KINDS:
-            yield where, f"an object of unknown kind ({found.kind}) is kept as an event"
-        elif found.kind == "message" and found.value["role"] not in ("user", "assistant"):
-            yield f"{where}/role", "a message of unknown role is kept as an event"
-        elif found.kind == "part" and found.value["type"] not in PART_TYPES:
-            yield f"{where}/type", "a part of unknown type is kept as an event"
+def _note_stored(drift: Drift, found: StoredObject, where: str) -> None:
+    if found.kind not in KINDS:
+        drift.unknown("kind of object", found.kind, 0, where)
+    elif found.kind == "message" and found.value["role"] not in _ROLES:
+        drift.unknown("role", found.value["role"], 0, f"{where}/role")
+    elif found.kind == "part" and found.value["type"] not in PART_TYPES:
+        drift.unknown("part", found.value["type"], 0, f"{where}/type")
 
 
-def _exported_drift(data: bytes) -> Iterator[tuple[str, str]]:
-    for number, unit in enumerate(opencode_objects.export_units(data)):
-        message = _message(unit.value)
-        if message is None:
-            yield f"/messages/{number}", "not a message with info and parts"
-            continue
-        for index, part in enumerate(message[1]):
-            kind = part.get("type") if isinstance(part, dict) else None
-            if not isinstance(kind, str) or kind not in PART_TYPES:
-                yield f"/messages/{number}/parts/{index}", "a part of unknown type is kept as an event"
+def _note_exported(drift: Drift, value: object, where: str) -> None:
+    message = _message(value)
+    if message is None:
+        drift.saw("not a message with info and parts: kept as an event", 0, where)
+        return
+    info, parts = message
+    if info.get("role") not in _ROLES:
+        drift.unknown("role", info.get("role"), 0, f"{where}/info/role")
+    for index, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if not isinstance(kind, str) or kind not in PART_TYPES:
+            drift.unknown("part", kind, 0, f"{where}/parts/{index}")
 
 
 def _draft(session: StoredSession, format: Format) -> SessionDraft:  # noqa: A002 - as sessions
@@ -187,7 +190,9 @@ def _exported(data: bytes, format: Format) -> SessionDraft:  # noqa: A002 - as s
     messages.sort(key=lambda each: (_when(each[1][0], "created"), _text(each[1][0].get("id")) or ""))
     for unit, (said, inner) in messages:
         parts = [Part(unit, part if isinstance(part, dict) else {"value": part}) for part in inner]
-        conversation.message(unit, said, parts, rest(unit.value, ("info", "parts")))
+        made = conversation.message(unit, said, parts)
+        if beside := rest(unit.value, ("info", "parts")):
+            draft.event(unit, "opencode/export", beside, parent=made)
     for unit in found:
         if _message(unit.value) is None:
             draft.unknown(unit, "message")

@@ -45,16 +45,14 @@ class Conversation:
     message_ids: frozenset[str] = frozenset()
     _ids: set[str] = field(default_factory=set)
 
-    def message(
-        self, unit: Unit, value: dict[str, Any], parts: Iterable[Part], extra: Mapping[str, Any] | None = None
-    ) -> None:
-        """A message and its parts. *extra* is what an export says beside the two."""
+    def message(self, unit: Unit, value: dict[str, Any], parts: Iterable[Part]) -> dict[str, Any]:
+        """The entry of a message, its parts its children."""
         parts = in_order(parts)
         found = self._new_id(value)
         if found is None and isinstance(value.get("id"), str):
             again = self.draft.event(unit, "opencode/message", value, native={"duplicate-of": value["id"]})
             self.parts(parts, again, None)
-            return
+            return again
         members = Members(value)
         role = members.take("role", str) or UNKNOWN
         self._take_ids(members, found)
@@ -62,7 +60,7 @@ class Conversation:
         if role not in ("user", "assistant"):
             event = self.draft.event(unit, f"opencode/{role}", members.left, native=time, timestamp=stamp, id=found)
             self.parts(parts, event, None)
-            return
+            return event
         parent = value.get("parentID")
         # A name that resolves to no message of this session is kept under native, not as a parent.
         known = isinstance(parent, str) and parent in self.message_ids and parent != found
@@ -77,9 +75,10 @@ class Conversation:
                 "token-usage": take_usage(members),
             },
             actor=self._user_actor(parts) if role == "user" else AGENT,
-            native={**members.left, **time, **({"export": dict(extra)} if extra else {})},
+            native={**members.left, **time},
         )
         self.parts(parts, made, role)
+        return made
 
     def orphans(self, parts: Iterable[Part]) -> None:
         """Parts whose message is not in the source: who said a text is not known, so it stays an event."""

@@ -75,13 +75,16 @@ class StoredObject:
 
 def units(data: bytes) -> Iterator[Unit]:
     """Every object of concatenated values or of a packed tree, or every message of an export."""
+    yield from export_units(data) if is_export(data) else stored_units(data)
+
+
+def stored_units(data: bytes) -> Iterator[Unit]:
+    """Every object of concatenated values or of a packed tree."""
     if tree.is_packed(data):
         yield from _packed_units(data)
-    elif is_export(data):
-        yield from export_units(data)
-    else:
-        for index, found in enumerate(json_sequence.values(data)):
-            yield Unit({"index": index}, found.raw, found.value)
+        return
+    for index, found in enumerate(json_sequence.values(data)):
+        yield Unit({"index": index}, found.raw, found.value)
 
 
 def _packed_units(data: bytes) -> Iterator[Unit]:
@@ -99,12 +102,12 @@ def _packed_units(data: bytes) -> Iterator[Unit]:
 
 
 def is_export(data: bytes) -> bool:
-    """Whether this is ``opencode export``: one object with info and messages."""
+    """Whether this is ``opencode export``: one object with an object ``info`` and an array ``messages``."""
     try:
-        names = {name for name, _ in json_sequence.members(data)}
+        opening = {name: data[place.start : place.start + 1] for name, place in json_sequence.members(data)}
     except MalformedError:
         return False
-    return {"info", "messages"} <= names
+    return opening.get("info") == b"{" and opening.get("messages") == b"["
 
 
 def export_units(data: bytes) -> Iterator[Unit]:

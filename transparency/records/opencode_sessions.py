@@ -15,7 +15,7 @@ from typing import Any
 from transparency.errors import MalformedError
 from transparency.records.canonical import name_uuid
 from transparency.records.opencode_entries import Part
-from transparency.records.opencode_objects import StoredObject, stored, units
+from transparency.records.opencode_objects import StoredObject, stored, stored_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StoredSession:
 
 def grouped(data: bytes) -> list[StoredSession]:
     """Every object of the source in exactly one session; sessions in the order in which they are first named."""
-    objects = [stored(unit) for unit in units(data)]
+    objects = [stored(unit) for unit in stored_units(data)]
     if not objects:
         raise MalformedError("there is no JSON value in this OpenCode source")
     found, session_of_message = _named(objects)
