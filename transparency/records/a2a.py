@@ -52,7 +52,7 @@ def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 -
         session_id = trace_id if named else name_uuid(f"{hashlib.sha256(data).hexdigest()}:{located.pointer}")
         if session_id not in drafts:
             drafts[session_id] = (SessionDraft(format, session_id, vendor=UNKNOWN), {})
-        _trace(*drafts[session_id], located, trace_id if not named else None)
+        _trace(*drafts[session_id], located, named=named)
     made = [draft for draft, _ in drafts.values()]
     if document.wrapper is not None:
         # Once: what stands around the traces belongs to all of them, and could be large.
@@ -71,11 +71,11 @@ def check(data: bytes, format: Format) -> list[Violation]:  # noqa: A002, ARG001
     return found
 
 
-def _trace(draft: SessionDraft, seen: dict[str, Any], located: Located, odd_id: object) -> None:
+def _trace(draft: SessionDraft, seen: dict[str, Any], located: Located, *, named: bool) -> None:
     native = draft.record_native.setdefault("a2a", {})
-    left = rest(located.value, ("steps", "trace_id", "traceId"))
-    if odd_id is not None:
-        left["trace_id"] = odd_id
+    left = _trace_rest(located.value)
+    if named:
+        del left[field(located.value, "trace_id")[0]]
     native.setdefault("traces", []).append({"pointer": located.pointer, **left})
     found = a2a_traces.steps(located)
     for step in a2a_traces.every(found):
@@ -184,7 +184,12 @@ class _Writer:
         # A response that answers nothing keeps its own id, so that nothing pretends to be its call.
         call_id = members.step_id if call is None else field(call.unit.value, "step_id")[1]
         native = members.native(step.nested) | left | ({} if call is None else {"paired": "by name"})
-        made = {**members.common(), "call-id": call_id if isinstance(call_id, str) else None, **members.outcome(output)}
+        made = {
+            "name": members.name,
+            **members.common(),
+            "call-id": call_id if isinstance(call_id, str) else None,
+            **members.outcome(output),
+        }
         return self.draft.entry(step.unit, "tool-result", made, actor=TOOL, native=native, parent=above)
 
     def _host(self, step: Step, members: _Members, above: dict[str, Any] | None) -> dict[str, Any]:
@@ -238,6 +243,9 @@ class _Members:
         return _CALLS.get(kind) if isinstance(kind, str) or type(kind) is int else None
 
     def _name(self) -> str | None:
+        """What is called. The host calls nothing: its name stays where it is."""
+        if self.kind == HOST_CALL:
+            return None
         if self.kind == AGENT_CALL:
             name = field(self.agent, "agent_name")[1] or field(self.agent, "agent_url")[1] or self._text("name")
         else:
@@ -300,7 +308,7 @@ class _Members:
             del left[self.action_name]
             left |= _action_rest(self.action_name, self.action)
         if nested is not None:
-            left["response-trace"] = rest(nested, ("steps",))
+            left["response-trace"] = _trace_rest(nested)
             left = {name: held for name, held in left.items() if held is not nested}
         return left
 
@@ -314,9 +322,17 @@ def _action_rest(name: str, action: Mapping[str, Any]) -> dict[str, Any]:
     left = dict(action)
     if isinstance(left.get(main), dict):
         inner = left.pop(main)
-        beside = rest(inner, [field(inner, member)[0] for member in mapped])
+        taken = [field(inner, member) for member in mapped]
+        # A trace that is none has no steps to be entries of, so it stays here.
+        kept = {member for member, held in taken[3:] if not isinstance(held, dict)}
+        beside = rest(inner, {member for member, _ in taken} - kept)
         left |= {main: beside} if beside else {}
     return {name: left} if left else {}
+
+
+def _trace_rest(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """A trace without its steps, which are entries; but with what stands in their place and is no array."""
+    return rest(trace, ("steps",) if isinstance(trace.get("steps"), list) else ())
 
 
 def _pairs(steps: Sequence[Step]) -> dict[int, int]:
@@ -337,15 +353,16 @@ def _pairs(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def _without_nested(step: dict[str, Any]) -> dict[str, Any]:
-    """The step as data of an event, without the trace whose steps are entries of their own."""
+    """The step as data of an event, without those steps inside it that are entries of their own."""
     nested, _ = nested_trace(step)
     if nested is None:
         return step
-    return {name: _cut(held, nested) for name, held in step.items() if held is not nested}
+    made: dict[str, Any] = _cut(step, nested)
+    return made
 
 
-def _cut(value: Any, nested: object) -> Any:  # noqa: ANN401 - JSON
-    """Action and invocation are at most two levels above the nested trace."""
-    if isinstance(value, dict):
-        return {name: _cut(held, nested) for name, held in value.items() if held is not nested}
-    return value
+def _cut(value: Any, nested: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """Objects only: the trace stands in the step, or in the invocation in its action."""
+    if value is nested:
+        return _trace_rest(nested)
+    return {name: _cut(held, nested) for name, held in value.items()} if isinstance(value, dict) else value

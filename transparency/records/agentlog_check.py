@@ -139,6 +139,9 @@ EVENTS: Final[Mapping[str, Mapping[str, Member]]] = {
 }  # fmt: skip
 
 
+_WHOLE_EVENTS: Final = {kind: {**_EVENT, **shape} for kind, shape in EVENTS.items()}
+
+
 def check_document(root: Mapping[str, Any], events: Iterable[Any] | None) -> list[Violation]:
     """Check the members of the root without its events, and the events; None where they are no array."""
     found = _Found()
@@ -188,14 +191,14 @@ def _event(found: _Found, pointer: str, event: object, seen: set[str]) -> None:
             found.add("violation", f"{pointer}/id", "another event of this session has this id")
         seen.add(identity)
     kind = event.get("type")
-    shape = EVENTS.get(kind) if isinstance(kind, str) else None
+    shape = _WHOLE_EVENTS.get(kind) if isinstance(kind, str) else None
     if shape is None:
         if isinstance(kind, str):
             found.add("warning", f"{pointer}/type", "not an event type of AgentLog 0.2.0")
         known = {name: event[name] for name in event if name in _EVENT}
         _object(found, pointer, known, "event", _EVENT)
         return
-    _object(found, pointer, event, str(kind), {**_EVENT, **shape})
+    _object(found, pointer, event, str(kind), shape)
 
 
 def _object(found: _Found, pointer: str, value: Mapping[str, Any], what: str, shape: Mapping[str, Member]) -> None:

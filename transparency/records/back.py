@@ -56,7 +56,11 @@ def _original(record: Mapping[str, Any]) -> dict[str, Any] | None:
     """The trace this record was made from, where it still says the same: ``native`` alone is not to be believed."""
     native, source = record.get("native"), record.get("source")
     original = native.get("agent-trace") if isinstance(native, dict) else None
-    if not isinstance(original, dict) or not isinstance(source, dict) or source.get("format") != AGENT_TRACE.trace_format:
+    if (
+        not isinstance(original, dict)
+        or not isinstance(source, dict)
+        or source.get("format") != AGENT_TRACE.trace_format
+    ):
         return None
     try:
         made = agent_trace.sessions(dumps(original), AGENT_TRACE)[0].finish(b"", "1970-01-01T00:00:00.000Z")
