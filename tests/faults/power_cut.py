@@ -108,13 +108,16 @@ class _Connection:
 
 class _Rows:
     def __init__(self, rows: list[Any]) -> None:
-        self._rows = rows
+        self._rows = iter(rows)
 
     def fetchone(self) -> Any:
-        return self._rows[0] if self._rows else None
+        return next(self._rows, None)
 
     def fetchall(self) -> list[Any]:
-        return self._rows
+        return list(self._rows)
+
+    def close(self) -> None:
+        """Everything was read already."""
 
 
 class Recorder:

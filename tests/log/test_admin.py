@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
-from transparency.errors import FolderOwnedError, MalformedError, RefusedError, UnreachableError
+from transparency.cli.folders import rotate_key
+from transparency.errors import FolderOwnedError, MalformedError, RefusedError, StoreError, UnreachableError
 from transparency.log.admin import MAX_FRAME, AdminServer, open_admin
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
 from transparency.log.log import Log
+from transparency.log.store import Store
 from transparency.policy import keyset
 from transparency.policy.document import Policy
-from transparency.testing import MadeLog, SampleIssuer, make_log, running
+from transparency.statements.receipt import Receipt
+from transparency.testing import Fault, FaultyStore, MadeLog, SampleIssuer, make_log, running
 
 OTHER = SampleIssuer(iss="https://second.example")
 
@@ -138,3 +141,52 @@ def _send(data: Path, garbage: bytes) -> None:
             connection.recv(100)
     finally:
         os.close(descriptor)
+
+
+async def test_an_in_doubt_answer_is_never_taken_for_a_refusal(tmp_path: Path) -> None:
+    """The log may have committed a rotation that it could not confirm: then it needs the new key."""
+    made = make_log(tmp_path / "log")
+    stores: list[FaultyStore] = []
+
+    def wrap(store: Store) -> FaultyStore:
+        stores.append(FaultyStore(store))
+        return stores[-1]
+
+    log = made.open(wrap_store=wrap)
+    await log.start()
+    server = AdminServer(log)
+    await server.start()
+    stores[0].fail("commit", Fault.FAILS_BUT_PERSISTS)
+    try:
+        with pytest.raises(StoreError):
+            await asyncio.to_thread(rotate, made)
+    finally:
+        await server.stop()
+        await log.stop()
+
+    async with running(made) as again:
+        assert again.service_keys.generation == 2
+        assert Receipt.from_bytes((await again.register(made.issuer.sign(b"x"))).receipt).kid
+    assert made.fsck().clean
+
+
+def rotate(made: MadeLog) -> None:
+    with open_admin(made.data, clock=made.clock, allow_lost_key=True) as admin:
+        rotate_key(admin, Folder(made.data), keyset.RECEIPTS, -7)
+
+
+async def test_a_lost_key_is_replaced_although_202s_are_waiting(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    data = made.issuer.sign(b"acknowledged")
+    log = made.open()
+    await log.start(drain=False)
+    await log.accept(data)
+    await log.stop()
+    (lost,) = Folder(made.data).keys.glob("receipts-*.pem")
+    lost.unlink()
+
+    await asyncio.to_thread(rotate, made)
+
+    async with running(made) as again:
+        assert again.service_keys.generation == 2
+        await again.register(data)

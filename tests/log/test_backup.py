@@ -123,3 +123,10 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     for missing in (backup, lambda a, b: restore(a, b, clock=CLOCK), lambda a, b: restore_as_new(a, b, clock=CLOCK)):
         with pytest.raises(LogUnusableError):
             missing(tmp_path / "nowhere", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["a?b", "a#b", "a%41b", "a b&mode=memory"])
+async def test_a_folder_of_any_name_is_backed_up(tmp_path: Path, name: str) -> None:
+    made = make_log(tmp_path / name)
+
+    assert backup(made.data, tmp_path / "copy") == 2

@@ -11,14 +11,14 @@ import pytest
 from transparency.cose import labels
 from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import Sign1, sign1
-from transparency.errors import LogUnusableError, RefusedError, TransparencyError
+from transparency.errors import LogUnusableError, MalformedError, RefusedError, TransparencyError
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
 from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.statements.receipt import Receipt
-from transparency.statements.statement import Statement
+from transparency.statements.statement import Statement, sign_statement
 from transparency.testing import MadeLog, SampleIssuer, make_log, running
 
 OTHER = SampleIssuer(iss="https://second.example")
@@ -81,7 +81,7 @@ async def test_a_malleated_or_resigned_policy_changes_nothing(tmp_path: Path) ->
     async with running(made) as log:
         signed = made.next_policy(log, adding(OTHER))
         message = Sign1.from_bytes(signed)
-        thief = PrivateKey.generate(-8).with_kid(log.policy.policy_key.kid)
+        thief = PrivateKey.generate(-19).with_kid(log.policy.policy_key.kid)
         payload = message.payload or b""
         await refused(log, message.with_payload(payload.replace(b"second", b"secund")).to_bytes())
         await refused(log, sign1(dict(message.headers), payload, thief).to_bytes())
@@ -251,3 +251,67 @@ async def test_a_mark_that_was_moved_is_named_once(tmp_path: Path) -> None:
         log = Log.open(made.data, watermark=named)
         assert log.origin == made.origin
         await log.stop()
+
+
+async def test_a_receipts_key_keeps_its_kid_and_its_algorithm(tmp_path: Path) -> None:
+    """RC-3: heads carry the kid of the registered key, whatever it is, and the algorithm it is registered for."""
+    made = make_log(tmp_path / "log")
+    new = PrivateKey.generate(-9).with_kid(b"receipts-2026")
+    async with running(made) as log:
+        await log.update_keys(rotation(made, log, new))
+    async with running(made) as log:
+        registered = await log.register(made.issuer.sign(b"x"))
+        receipt = Receipt.from_bytes(registered.receipt)
+
+        assert (receipt.kid, receipt.alg) == (b"receipts-2026", -9)
+        log.check_newest_head()
+    assert made.fsck().clean
+
+
+async def test_no_issuer_signs_with_a_key_of_the_service(tmp_path: Path) -> None:
+    """RC-15, KEY-10: across documents; neither may an issuer's key become a key of the service."""
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        for role in (keyset.RECEIPTS, keyset.CHECKPOINTS, keyset.POLICY):
+            for key in log.service_keys.current(role):
+                thief = SampleIssuer(iss="https://thief.example", key=Folder(made.data).load_key(role, key))
+                with pytest.raises((RefusedError, MalformedError), match="single-purpose"):
+                    await log.update_policy(made.next_policy(log, adding(thief)))
+        with pytest.raises(RefusedError, match="single-purpose"):
+            await log.update_keys(rotation(made, log, made.issuer.key))
+
+        assert (log.policy.generation, log.service_keys.generation) == (1, 1)
+
+
+async def test_an_edited_iss_in_the_config_is_refused(tmp_path: Path) -> None:
+    """Nothing unsigned decides: the iss of receipts is the registered one."""
+    made = make_log(tmp_path / "log")
+    config = made.data / "config.toml"
+    config.write_text(config.read_text().replace('iss = "https://', 'iss = "https://evil.'))
+
+    with pytest.raises(LogUnusableError, match="iss"):
+        Log.open(made.data)
+
+
+async def test_the_policy_is_given_as_it_was_registered(tmp_path: Path) -> None:
+    """REG-7: to the byte, comments included."""
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        signer = Folder(made.data).load_key(keyset.POLICY, log.policy.policy_key)
+        following = adding(OTHER)(log.policy, log.policy_entry_id).to_toml()
+        written = b"# by hand\n" + following
+        statement = sign_statement(written, signer, iss=log.iss, sub="policy", content_type="application/toml")
+        await log.update_policy(statement)
+
+        assert log.policy_document == written
+        assert [version.generation for version in log.policy_history()] == [1, 2]
+        assert log.policy_history()[1].toml == written
+
+
+async def test_a_mark_inside_the_folder_is_refused_by_any_name(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    (tmp_path / "link").symlink_to(made.data)
+
+    for inside in (made.data / "mark", tmp_path / "link" / "mark", tmp_path / "x" / ".." / "log" / "mark"):
+        with pytest.raises(LogUnusableError, match="outside"):
+            Log.open(made.data, watermark=inside)

@@ -100,7 +100,10 @@ async def test_an_exchanged_entry_is_found_in_the_tree(made: MadeLog) -> None:
         ("UPDATE heads SET root = zeroblob(32) WHERE size = 302", "head 302"),
         ("UPDATE heads SET signature = zeroblob(64) WHERE size = 2", "head 2: its signature does not verify"),
         ("UPDATE heads SET time = time + 5 WHERE size = 2", "head 2"),
-        ("UPDATE heads SET kid = x'00' WHERE size = 2", "head 2: is signed by a key that was not registered"),
+        (
+            "UPDATE heads SET kid = x'00' WHERE size = 2",
+            "head 2: is signed by a key that was not the receipts key in use",
+        ),
         ("DELETE FROM heads WHERE size = 302", "no signed head is stored"),
         ("DELETE FROM digest_index WHERE idx = 5", "entry 5: the digest index"),
         ("UPDATE tip SET root = zeroblob(32)", "tip: its root does not follow"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transparency.errors import OverloadedError, RefusedError, StoreError
-from transparency.log import sequencer
+from transparency.log import intake, sequencer
 from transparency.log.log import Accepted, Failed, Found, Log, Pending
 from transparency.log.store import Store
 from transparency.statements.statement import Statement
@@ -69,7 +69,7 @@ async def test_a_client_that_goes_away_while_its_statement_is_made_durable_does_
 
 async def test_statements_waiting_in_the_intake_are_bounded(made: MadeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under overload the service sheds: a flood of 202s may not grow without end while batches are slow."""
-    monkeypatch.setattr(sequencer, "MAX_WAITING", 8)
+    monkeypatch.setattr(intake, "MAX_PENDING", 8)
     monkeypatch.setattr(sequencer, "MAX_BATCH", 1)
     refused = 0
     most = 0
@@ -78,7 +78,7 @@ async def test_statements_waiting_in_the_intake_are_bounded(made: MadeLog, monke
             flood = [log.accept(made.issuer.sign(b"%d %d" % (wave, n))) for n in range(8)]
             answers = await asyncio.gather(*flood, return_exceptions=True)
             refused += sum(isinstance(answer, OverloadedError) for answer in answers)
-            most = max(most, len(log._store.intake_pending()))
+            most = max(most, len(log._store.intake_pending(2**20)))
 
     assert refused > 0
     assert most <= 8
@@ -118,7 +118,7 @@ async def test_what_was_acknowledged_is_taken_up_again_after_a_crash(made: MadeL
     async with running(made) as log:
         for each in data:
             assert isinstance(await _settled(log, each), Found)
-        assert log._store.intake_pending() == []
+        assert log._store.intake_pending(2**20) == []
     assert made.fsck().clean
 
 
@@ -166,3 +166,65 @@ class _Gate:
 
     def open(self) -> None:
         self._open.set()
+
+
+async def test_the_intake_is_bounded_in_bytes_too(made: MadeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REG-23: large statements, few of them; what waits on the disk is not held in memory."""
+    monkeypatch.setattr(intake, "MAX_PENDING_BYTES", 100_000)
+    gate = _Gate()
+    log = made.open(wrap_store=gate.around("commit"))
+    await log.start()
+    blocking = asyncio.create_task(log.register(made.issuer.sign(b"in the way")))
+    await gate.reached()
+
+    waiting = [asyncio.create_task(log.accept(made.issuer.sign(bytes([n]) * 30_000))) for n in range(8)]
+    await asyncio.sleep(0.05)
+    refused = sum(isinstance(task.exception(), OverloadedError) for task in waiting if task.done())
+    gate.open()
+    await asyncio.gather(blocking, *waiting, return_exceptions=True)
+
+    assert refused == 5
+    await log.stop()
+
+
+async def test_a_read_that_fails_while_draining_stops_the_log_and_strands_nobody(made: MadeLog) -> None:
+    """REG-23: a 202 that nobody brings in would be a broken promise; the next start keeps it."""
+    stores: list[FaultyStore] = []
+    log = made.open(wrap_store=_remembered(stores))
+    told = asyncio.Event()
+    log.on_failure = lambda _: told.set()
+    await log.start()
+    await asyncio.sleep(0.01)  # let it look once and find nothing
+    stores[0].fail("intake_pending", Fault.FAILS)
+    data = made.issuer.sign(b"acknowledged")
+
+    assert isinstance(await log.accept(data), Accepted)
+    async with asyncio.timeout(5):
+        await told.wait()
+    with pytest.raises(StoreError):
+        await log.register(made.issuer.sign(b"after"))
+    await log.stop()
+    async with running(made) as log:
+        assert isinstance(await _settled(log, data), Found)
+
+
+async def test_many_that_are_refused_together_are_settled_together(made: MadeLog) -> None:
+    """One transaction a chunk, not one a statement."""
+    gate = _Gate()
+    stores: list[FaultyStore] = []
+    hold = gate.around("commit")
+    log = made.open(wrap_store=lambda store: _remembered(stores)(hold(store)))
+    await log.start()
+    policy = made.next_policy(log, lambda old, previous: old.without_issuer(made.issuer.iss, previous=previous))
+    update = asyncio.create_task(log.update_policy(policy))
+    await gate.reached()
+    data = [made.issuer.sign(b"%d" % n) for n in range(200)]
+    taking = [asyncio.create_task(log.accept(each)) for each in data]
+    await asyncio.sleep(0)
+    gate.open()
+    await asyncio.gather(update, *taking)
+
+    for each in data:
+        assert isinstance(await _settled(log, each), Failed)
+    assert stores[0].calls["intake_fail"] <= 5
+    await log.stop()

@@ -25,7 +25,7 @@ def test_a_new_store_is_empty(store: Store) -> None:
     assert store.newest_head() is None
     assert list(store.entries(0, 10)) == []
     assert list(store.heads()) == []
-    assert store.intake_pending() == []
+    assert store.intake_pending(2**20) == []
     assert store.indexed_size() == 0
 
 
@@ -114,7 +114,7 @@ def test_a_commit_settles_intake_rows_in_the_same_transaction(store: Store) -> N
     store.commit(batch_of(tip, 1, intake_done=[entry_of(1)]))
 
     assert store.intake_get(entry_of(1)) is None
-    assert store.intake_pending() == [intake_row(2)]
+    assert store.intake_pending(2**20) == [intake_row(2)]
 
 
 def test_a_store_goes_on_after_a_commit_that_was_refused(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_what_a_commit_or_an_intake_wrote_is_there_for_whoever_opens_next(opener
     assert second.tip() == first.tip()
     assert [row.index for row in second.entries(0, 9)] == [0, 1]
     assert second.newest_head() == first.newest_head()
-    assert second.intake_pending() == [intake_row(1)]
+    assert second.intake_pending(2**20) == [intake_row(1)]
 
 
 # -- 3: take_over fences ---------------------------------------------------------------------------------------------

@@ -13,45 +13,45 @@ def test_intake_rows_are_pending_in_the_order_they_came(store: Store) -> None:
     store.intake_add(rows[:2])
     store.intake_add(rows[2:])
 
-    assert store.intake_pending() == rows
+    assert store.intake_pending(2**20) == rows
     assert store.intake_get(entry_of(3)) == intake_row(3)
 
 
 def test_a_failed_row_keeps_its_reason_and_loses_its_statement(store: Store) -> None:
     store.intake_add([intake_row(1), intake_row(2)])
-    store.intake_fail(entry_of(1), "refused", 50)
+    store.intake_fail([(entry_of(1), "refused")], 50)
 
     failed = store.intake_get(entry_of(1))
     assert failed == replace(intake_row(1), statement=b"", failed="refused")
-    assert store.intake_pending() == [intake_row(2)]
+    assert store.intake_pending(2**20) == [intake_row(2)]
 
 
 def test_a_statement_that_failed_may_be_taken_in_again(store: Store) -> None:
     store.intake_add([intake_row(1)])
-    store.intake_fail(entry_of(1), "refused", 50)
+    store.intake_fail([(entry_of(1), "refused")], 50)
     store.intake_add([intake_row(1)])
 
-    assert store.intake_pending() == [intake_row(1)]
+    assert store.intake_pending(2**20) == [intake_row(1)]
     store.intake_forget(1000)
-    assert store.intake_pending() == [intake_row(1)]
+    assert store.intake_pending(2**20) == [intake_row(1)]
 
 
 def test_only_rows_that_failed_long_enough_ago_are_forgotten(store: Store) -> None:
     store.intake_add([intake_row(1), intake_row(2), intake_row(3)])
-    store.intake_fail(entry_of(1), "refused", 49)
-    store.intake_fail(entry_of(2), "refused", 50)
+    store.intake_fail([(entry_of(1), "refused")], 49)
+    store.intake_fail([(entry_of(2), "refused")], 50)
     store.intake_forget(50)
 
     assert store.intake_get(entry_of(1)) is None
     assert store.intake_get(entry_of(2)) is not None
-    assert store.intake_pending() == [intake_row(3)]
+    assert store.intake_pending(2**20) == [intake_row(3)]
 
 
 def test_settling_rows_that_are_not_there_is_no_error(store: Store) -> None:
     store.intake_add([intake_row(1)])
     store.intake_remove([entry_of(2), entry_of(1)])
     store.intake_remove([])
-    store.intake_fail(entry_of(2), "refused", 1)
+    store.intake_fail([(entry_of(2), "refused")], 1)
 
-    assert store.intake_pending() == []
+    assert store.intake_pending(2**20) == []
     assert store.intake_get(entry_of(2)) is None

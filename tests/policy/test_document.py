@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from transparency.cose import base64url
 from transparency.cose.keys import PrivateKey
 from transparency.errors import MalformedError
 from transparency.policy.document import Issuer, Policy
@@ -148,3 +149,48 @@ def test_one_key_has_one_role() -> None:
 def test_a_key_set_that_cannot_be_meant_is_refused(old: bytes, new: bytes) -> None:
     with pytest.raises(MalformedError):
         ServiceKeys.from_toml(key_set().to_toml().replace(old, new, 1))
+
+
+def test_two_receipts_keys_that_would_share_a_path_are_refused() -> None:
+    """KEY-6: raw(A) == base64url(B). Before they are registered: a registered key stays for ever."""
+    first = ISSUER_KEY.with_kid(b"B-key")
+    second = OTHER_KEY.with_kid(base64url.encode(b"B-key").encode())
+    keys = ServiceKeys("log.example", "https://log.example", 1, "", (ServiceKey(RECEIPTS, first, 5),))
+
+    with pytest.raises(MalformedError, match="path segment"):
+        keys.rotated(RECEIPTS, second, previous="one", now=9)
+
+
+@pytest.mark.parametrize(
+    "change", [{"max_statement_size": 0}, {"max_statement_size": 2**24 + 1}, {"clock_skew": 86_401}]
+)
+def test_numbers_that_would_starve_the_log_are_refused(change: dict[str, int]) -> None:
+    with pytest.raises(MalformedError):
+        policy(**change).check()
+    with pytest.raises(MalformedError):
+        Policy.from_toml(policy(clock_skew=10**30).to_toml())
+
+
+def test_the_heading_is_the_policy_without_its_issuers() -> None:
+    """However the document is laid out."""
+    written = policy(issuers=tuple(Issuer(f"https://{n}.example", (ISSUER_KEY,)) for n in range(5)))
+    text = written.to_toml()
+    start = text.index(b"[[issuer]]")
+    accept = text.index(b"[accept]")
+    shuffled = text[:accept] + text[start:] + text[accept:start]
+
+    for layout in (text, shuffled, policy(issuers=()).to_toml()):
+        assert Policy.heading(layout) == policy(issuers=())
+    assert Policy.from_toml(shuffled) == written
+
+
+def test_an_algorithm_that_is_not_the_usual_one_is_written_with_the_key() -> None:
+    key = PrivateKey.generate(-38).public
+    assert key.alg == -38
+    written = policy(issuers=(Issuer("https://a.example", (key,)),))
+
+    read = Policy.from_toml(written.to_toml())
+
+    assert read.issuers[0].keys[0].alg == -38
+    with pytest.raises(MalformedError, match="alg"):
+        Policy.from_toml(written.to_toml().replace(b'"PS384"\npem', b'"ES256"\npem'))

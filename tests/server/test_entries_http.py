@@ -14,6 +14,7 @@ from transparency.cose.cbor import decode
 from transparency.cose.sign1 import Sign1
 from transparency.errors import OverloadedError
 from transparency.log.log import Registered
+from transparency.log.store import IntakeRow
 from transparency.policy import keyset
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -221,13 +222,13 @@ async def test_what_a_client_accepts_does_not_stop_a_registration(site: Served) 
 async def test_while_an_entry_is_pending_the_answer_is_204(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """API-5, API-12: no body, Retry-After, no-store; its statement cannot be fetched yet."""
     release = asyncio.Event()
-    real = site.log._sequence
+    real = site.log.intake._bring_in
 
-    async def held(*arguments: Any) -> Any:
+    async def held(row: IntakeRow) -> str | None:
         await release.wait()
-        return await real(*arguments)
+        return await real(row)
 
-    monkeypatch.setattr(site.log, "_sequence", held)
+    monkeypatch.setattr(site.log.intake, "_bring_in", held)
     accepted = await site.post(site.statement(), Prefer="respond-async")
     pending = await site.get(accepted.headers["Location"])
     unread = await site.get(accepted.headers["Location"] + "/statement")
@@ -246,13 +247,13 @@ async def test_while_an_entry_is_pending_the_answer_is_204(site: Served, monkeyp
 async def test_a_registration_that_failed_after_202_says_why(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """API-6, REG-8, REG-23: its issuer was removed before its place came: 404 "Registration Failed" with the reason."""
     release = asyncio.Event()
-    real = site.log._sequence
+    real = site.log.intake._bring_in
 
-    async def held(*arguments: Any) -> Any:
+    async def held(row: IntakeRow) -> str | None:
         await release.wait()
-        return await real(*arguments)
+        return await real(row)
 
-    monkeypatch.setattr(site.log, "_sequence", held)
+    monkeypatch.setattr(site.log.intake, "_bring_in", held)
     accepted = await site.post(site.statement(), Prefer="respond-async")
     await site.remove_issuer()
     release.set()

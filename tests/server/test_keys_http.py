@@ -11,7 +11,6 @@ from tests.server.served import Served
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey, decode_key_set
-from transparency.errors import LogUnusableError
 from transparency.policy import keyset
 from transparency.server.key_directory import KeyDirectory
 from transparency.statements.receipt import Receipt
@@ -88,15 +87,6 @@ def test_a_kid_that_is_a_path_segment_is_found_raw_too() -> None:
     assert step.find(b64(b"..")) is not None
     assert binary.find("a/b") is None
     assert binary.find(b64(b"a/b")) is not None
-
-
-def test_two_keys_that_share_a_path_stop_the_service_at_its_start() -> None:
-    """KEY-6: raw(A) == base64url(B)."""
-    first = PrivateKey.generate(algorithm("ES256").id).public.with_kid(b"B-key")
-    second = PrivateKey.generate(algorithm("ES256").id).public.with_kid(b64(b"B-key").encode())
-
-    with pytest.raises(LogUnusableError, match="share the path segment"):
-        KeyDirectory([first, second])
 
 
 async def test_after_a_rotation_old_receipts_and_keys_are_still_there(site: Served) -> None:

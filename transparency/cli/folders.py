@@ -77,10 +77,7 @@ def rotate_key(admin: Admin, folder: Folder, role: str, alg: int) -> tuple[Servi
     key = PrivateKey.generate(alg)
     following = keys.rotated(role, key.public, previous=documents["keys-entry"], now=int(time.time()))
     statement = sign_document(following, signer, keys.iss)
-    path = folder.save_key(role, key)
-    try:
-        admin.call("update-keys", statement=statement)
-    except RefusedError:
-        path.unlink()  # the log said no: nothing will ever be signed with it
-        raise
+    # Never removed again: whatever the log answers, it may have committed the key set and need this key.
+    folder.save_key(role, key)
+    admin.call("update-keys", statement=statement)
     return following, key.public.thumbprint

@@ -22,6 +22,7 @@ from yarl import URL
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
 from transparency.client.retry import Backoff, parse_http_date
 from transparency.client.transport import CHANCE, Answer, Request, Transport
+from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, UnreachableError
 from transparency.statements.statement import Statement, parse_entry_id
@@ -100,9 +101,7 @@ class LogClient:
 
     async def key(self, kid: bytes) -> PublicKey:
         """One key, also a retired one (KEY-3, KEY-8)."""
-        from transparency.statements.statement import entry_id as base64url  # noqa: PLC0415 - the same encoding
-
-        answer = await self._get(self._well_known(f"scitt-keys/{base64url(kid)}"), CBOR, MAX_KEYS)
+        answer = await self._get(self._well_known(f"scitt-keys/{base64url.encode(kid)}"), CBOR, MAX_KEYS)
         try:
             return PublicKey.from_cose_key_bytes(answer.body)
         except MalformedError as error:

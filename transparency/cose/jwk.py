@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from transparency.cose import base64url
 from transparency.cose.algorithms import CURVES, RawPublicKey, algorithm, kty_name
 from transparency.cose.cose_key import PrivateMaterialError, akp_key, ec_key, minimal_bytes, okp_key, rsa_key
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 
 _BY_NAME = {curve.name: curve for curve in CURVES.values()}
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"})
-_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def read_jwk(jwk: Mapping[str, Any]) -> RawPublicKey:
@@ -53,37 +50,19 @@ def write_jwk(key: RawPublicKey) -> dict[str, str]:
         return {
             "kty": "EC",
             "crv": curve.name,
-            "x": base64url(point.x.to_bytes(curve.width, "big")),
-            "y": base64url(point.y.to_bytes(curve.width, "big")),
+            "x": base64url.encode(point.x.to_bytes(curve.width, "big")),
+            "y": base64url.encode(point.y.to_bytes(curve.width, "big")),
         }
     if isinstance(key, ed25519.Ed25519PublicKey):
-        return {"kty": "OKP", "crv": "Ed25519", "x": base64url(key.public_bytes_raw())}
+        return {"kty": "OKP", "crv": "Ed25519", "x": base64url.encode(key.public_bytes_raw())}
     if isinstance(key, rsa.RSAPublicKey):
         numbers = key.public_numbers()
         return {
             "kty": "RSA",
-            "n": base64url(minimal_bytes(numbers.n)),
-            "e": base64url(minimal_bytes(numbers.e)),
+            "n": base64url.encode(minimal_bytes(numbers.n)),
+            "e": base64url.encode(minimal_bytes(numbers.e)),
         }
-    return {"kty": "AKP", "alg": kty_name(key).removeprefix("AKP "), "pub": base64url(key.public_bytes_raw())}
-
-
-def base64url(data: bytes) -> str:
-    """Give ``data`` in base64url without padding (RFC 7515 §2)."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def unbase64url(text: str) -> bytes:
-    """Read unpadded base64url in its one form: no junk, no padding, no stray bits in the last character."""
-    try:
-        if _BASE64URL.fullmatch(text):
-            data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            if base64url(data) == text:
-                return data
-    except (binascii.Error, ValueError):
-        pass
-    msg = "not base64url without padding"
-    raise MalformedError(msg)
+    return {"kty": "AKP", "alg": kty_name(key).removeprefix("AKP "), "pub": base64url.encode(key.public_bytes_raw())}
 
 
 def _check_use(jwk: Mapping[str, Any]) -> None:
@@ -107,7 +86,7 @@ def _text(jwk: Mapping[str, Any], name: str) -> str:
 
 def _bytes(jwk: Mapping[str, Any], name: str) -> bytes:
     try:
-        return unbase64url(_text(jwk, name))
+        return base64url.decode(_text(jwk, name))
     except MalformedError as error:
         msg = f"JWK: {name}: {error}"
         raise MalformedError(msg) from None

@@ -39,8 +39,10 @@ class PrivateKey:
         if not isinstance(raw, get_args(RawPrivateKey)):
             msg = f"a private key of type {type(raw).__name__.removesuffix('PrivateKey')} is not supported"
             raise UnsupportedAlgorithmError(msg)
-        self.public = PublicKey(raw.public_key(), kid=kid)
-        self.alg = self.public.default_alg if alg is None else algorithm(alg).id
+        public = PublicKey(raw.public_key(), kid=kid)
+        self.alg = public.default_alg if alg is None else algorithm(alg).id
+        # Another than the usual algorithm is part of what the key is: forms that can say it (COSE_Key) do.
+        self.public = public if self.alg == public.default_alg else public.with_alg(self.alg)
         self._sign = algorithm(self.alg).signer(raw)
         self._raw = raw
 

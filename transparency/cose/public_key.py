@@ -81,6 +81,10 @@ class PublicKey:
         """Give the same key under another id."""
         return PublicKey(self._raw, kid=kid, alg=self.alg)
 
+    def with_alg(self, alg: int) -> PublicKey:
+        """Give the same key, restricted to one of its algorithms."""
+        return PublicKey(self._raw, kid=self._given_kid, alg=alg)
+
     # --- COSE_Key --------------------------------------------------------------------------------------------------
 
     @classmethod

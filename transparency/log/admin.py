@@ -10,17 +10,17 @@ import asyncio
 import contextlib
 import os
 import socket
-import stat
 import struct
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from transparency import errors
 from transparency.cose.cbor import decode, encode
 from transparency.errors import (
     FolderOwnedError,
     MalformedError,
-    RefusedError,
+    StoreError,
     TransparencyError,
     UnreachableError,
 )
@@ -53,7 +53,8 @@ def open_admin(
         yield _SocketAdmin(Folder(data.absolute()))
         return
     with asyncio.Runner() as runner:
-        runner.run(log.start())
+        # One operation, then it is closed: what waits in the intake is the server's to bring in.
+        runner.run(log.start(drain=False))
         try:
             yield _LocalAdmin(log, runner)
         finally:
@@ -67,9 +68,9 @@ async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[st
         return {name: getattr(status, name) for name in status.__dataclass_fields__}
     if operation == "documents":
         return {
-            "policy": log.policy.to_toml(),
+            "policy": log.policy_document,
             "policy-entry": log.policy_entry_id,
-            "keys": log.service_keys.to_toml(),
+            "keys": log.service_keys_document,
             "keys-entry": log.service_keys_entry_id,
         }
     if operation in ("update-policy", "update-keys"):
@@ -155,12 +156,16 @@ class _SocketAdmin:
             ) from error
         if "ok" in answer:
             return dict(answer["ok"])
-        raise _ERRORS.get(answer.get("error"), RefusedError)(answer.get("message", "the log refused"))
+        raise _error_of(answer)
 
 
-_ERRORS: dict[Any, Callable[[str], TransparencyError]] = {
-    kind.__name__: kind for kind in (RefusedError, MalformedError, UnreachableError)
-}
+def _error_of(answer: dict[str, Any]) -> TransparencyError:
+    """The error of the other process, by its name. One that is not known here is never taken for a plain "no"."""
+    message = str(answer.get("message", "the log's owner failed"))
+    kind = getattr(errors, str(answer.get("error")), StoreError)
+    if not (isinstance(kind, type) and issubclass(kind, TransparencyError)) or kind is errors.ServiceRefusedError:
+        kind = StoreError
+    return kind(message)
 
 
 @contextlib.contextmanager
@@ -174,10 +179,6 @@ def _reachable(path: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}/{path.name}"
     finally:
         os.close(descriptor)
-
-
-def socket_is_private(path: Path) -> bool:
-    return stat.S_IMODE(path.stat().st_mode) == stat.S_IRUSR | stat.S_IWUSR
 
 
 def _frame(value: object) -> bytes:

@@ -55,6 +55,7 @@ class Appender:
         self._edge = RightEdge.load(tip.size, store.tile)
         self._spent = False
         self.signer = signer
+        self.on_commit: Callable[[int], None] = _nobody
 
     @property
     def tip(self) -> Tip:
@@ -87,6 +88,7 @@ class Appender:
         )
         self._spent = True
         self._store.commit(Commit(self._tip, entries, tiles, head, intake_done))
+        self.on_commit(len(entries))
         if self._mark is not None:
             self._mark.write(MarkValue(head.size, head.root))
         self._spent = False
@@ -96,3 +98,7 @@ class Appender:
         if signer is not None:
             self.signer = signer
         return head
+
+
+def _nobody(_count: int) -> None:
+    """Nobody listens."""

@@ -18,7 +18,7 @@ from transparency.log.appender import Clock
 from transparency.log.documents import load_in_force
 from transparency.log.durable import create_durably, sync_folder
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
-from transparency.log.mark import Mark, MarkValue, default_path
+from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
 from transparency.log.sqlite import SqliteStore
 
@@ -62,7 +62,8 @@ def restore(
     if data.exists() and any(data.iterdir()):
         raise FileExistsError(17, "is not empty", str(data))
     config = Config.read(copy.config)
-    mark_path = watermark or config.watermark
+    mark_path = (watermark or config.watermark).absolute()
+    check_outside(mark_path, data)
     new_mark = accept_missing_mark and not mark_path.exists()
     making = make_folder(data.with_name(f".{data.name}.{secrets.token_hex(4)}.new"))
     try:
@@ -71,7 +72,7 @@ def restore(
                 _copy_database(path, making.path / path.name)
         for key in copy.keys.glob("*.pem"):
             create_durably(making.keys / key.name, key.read_bytes())
-        Config(config.origin, config.iss, mark_path.absolute(), config.policy_key).write(making.config)
+        Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
         if new_mark:
             _new_mark(making, config.origin, mark_path)
         opened = open_log(making.path, clock=clock, watermark=mark_path)
@@ -113,7 +114,7 @@ def _new_mark(folder: Folder, origin: str, path: Path) -> None:
 
 def _copy_database(source: Path, target: Path) -> None:
     """SQLite's online backup: a consistent copy, also while somebody writes."""
-    reading = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
+    reading = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
     try:
         writing = sqlite3.connect(target)
         try:
@@ -124,6 +125,3 @@ def _copy_database(source: Path, target: Path) -> None:
     finally:
         reading.close()
     sync_folder(target.parent)
-
-
-__all__ = ["backup", "default_path", "restore", "restore_as_new"]

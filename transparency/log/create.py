@@ -20,7 +20,7 @@ from transparency.log import schema
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import sign_document
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
-from transparency.log.mark import Mark, MarkValue, default_path
+from transparency.log.mark import Mark, MarkValue, check_outside, default_path
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind, NewEntry
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -64,8 +64,7 @@ def create_log(
     origin = origin or f"local.log/{secrets.token_hex(4)}"
     iss = iss or f"https://{origin}"
     mark_path = (watermark or default_path(data, origin)).absolute()
-    if mark_path.is_relative_to(data):
-        raise LogUnusableError(f"the watermark {mark_path} must lie outside the data folder, or it protects nothing")
+    check_outside(mark_path, data)
     if mark_path.exists():
         raise LogUnusableError(f"{mark_path} is the high-water mark of a log with this origin; choose another --origin")
     making = data.with_name(f".{data.name}.{secrets.token_hex(4)}.new")

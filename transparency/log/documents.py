@@ -45,11 +45,12 @@ class InForce:
     policy: PlacedPolicy
     keys: PlacedKeys
 
-    def admit_policy(self, statement: Statement) -> Policy:
-        """The policy in *statement*, if it is the next one; the reason why not, otherwise."""
-        policy = read_policy(statement)
+    def admit_policy(self, statement: Statement, *, whole: bool = True) -> Policy:
+        """The policy in *statement*, if it is the next one; the reason why not, otherwise. Not *whole*: no issuers."""
+        policy = read_policy(statement, whole=whole)
         self._check_signer(statement)
         _check_place("policy", policy, self.policy.policy, self.policy.entry_id)
+        _check_single_purpose(policy, self.keys.keys)
         return policy
 
     def admit_keys(self, statement: Statement) -> ServiceKeys:
@@ -57,6 +58,7 @@ class InForce:
         self._check_signer(statement)
         _check_place("key set", keys, self.keys.keys, self.keys.entry_id)
         _check_nothing_forgotten(self.keys.keys, keys)
+        _check_single_purpose(self.policy.policy, keys)
         if keys.iss != self.keys.keys.iss:
             raise RefusedError("the key set changes the service's iss, which its receipts carry")
         return keys
@@ -72,9 +74,9 @@ def sign_document(doc: Document, signer: Signer, iss: str) -> bytes:
     return sign_statement(doc.to_toml(), signer, iss=iss, sub=subject, content_type=document.CONTENT_TYPE)
 
 
-def read_policy(statement: Statement) -> Policy:
+def read_policy(statement: Statement, *, whole: bool = True) -> Policy:
     _check_subject(statement, document.SUBJECT)
-    return Policy.from_toml(statement.payload)
+    return Policy.from_toml(statement.payload) if whole else Policy.heading(statement.payload)
 
 
 def read_keys(statement: Statement) -> ServiceKeys:
@@ -96,16 +98,17 @@ def _replay(store: Store, origin: str, policy_key: bytes) -> InForce:
     stored = sorted((*store.documents(Kind.POLICY), *store.documents(Kind.KEYS)), key=lambda row: row.index)
     if [row.kind for row in stored[:2]] != [Kind.POLICY, Kind.KEYS] or [row.index for row in stored[:2]] != [0, 1]:
         raise LogUnusableError("entries 0 and 1 are not the policy and the key set that init registers")
-    in_force = bootstrap(_statement(stored[0]), _statement(stored[1]), origin, policy_key)
+    newest = max(row.index for row in stored if row.kind is Kind.POLICY)
+    in_force = bootstrap(_statement(stored[0]), _statement(stored[1]), origin, policy_key, whole=newest == 0)
     for row in stored[2:]:
-        statement = _statement(row)
-        in_force = advance(in_force, statement, row.kind, row.index)
+        # Of all policies but the newest only the chain matters here; fsck reads each of them whole.
+        in_force = advance(in_force, _statement(row), row.kind, row.index, whole=row.index == newest)
     return in_force
 
 
-def bootstrap(first: Statement, second: Statement, origin: str, policy_key: bytes) -> InForce:
+def bootstrap(first: Statement, second: Statement, origin: str, policy_key: bytes, *, whole: bool = True) -> InForce:
     """Entries 0 and 1: accepted because the policy key they name is the pinned one (REG-9)."""
-    policy, keys = read_policy(first), read_keys(second)
+    policy, keys = read_policy(first, whole=whole), read_keys(second)
     if policy.policy_key.thumbprint != policy_key:
         raise LogUnusableError("entry 0 names another policy key than the one pinned in config.toml")
     for statement in (first, second):
@@ -118,9 +121,9 @@ def bootstrap(first: Statement, second: Statement, origin: str, policy_key: byte
     )
 
 
-def advance(in_force: InForce, statement: Statement, kind: Kind, index: int) -> InForce:
+def advance(in_force: InForce, statement: Statement, kind: Kind, index: int, *, whole: bool = True) -> InForce:
     if kind is Kind.POLICY:
-        policy = in_force.admit_policy(statement)
+        policy = in_force.admit_policy(statement, whole=whole)
         return InForce(PlacedPolicy(statement, statement.entry_id, index, policy), in_force.keys)
     keys = in_force.admit_keys(statement)
     return InForce(in_force.policy, PlacedKeys(statement, statement.entry_id, index, keys))
@@ -155,6 +158,18 @@ def _check_place(what: str, new: Document, old: Document, old_id: str) -> None:
             f"the {what} is generation {new.generation} after {new.previous or 'nothing'}; "
             f"this log is at generation {old.generation}, entry {old_id}"
         )
+
+
+def _check_single_purpose(policy: Policy, keys: ServiceKeys) -> None:
+    """No issuer signs with a key of the service (RC-15): it could forge receipts, or its records pass for policies.
+
+    The operations key is the exception it is made for: the service registers what it states about itself.
+    """
+    service = {item.key.thumbprint for item in keys.keys if item.role != keyset.OPERATIONS}
+    service.add(policy.policy_key.thumbprint)
+    for issuer in policy.issuers:
+        if any(key.thumbprint in service for key in issuer.keys):
+            raise RefusedError(f"the issuer {issuer.iss!r} uses a key of the service; keys are single-purpose")
 
 
 def _check_nothing_forgotten(old: ServiceKeys, new: ServiceKeys) -> None:

@@ -58,7 +58,7 @@ class Folder:
         """The private half of *public*; its file is found by role and thumbprint, and must be that key."""
         path = self.keys / f"{role}-{public.thumbprint.hex()[:16]}.pem"
         try:
-            key = PrivateKey.from_pem(path.read_bytes())
+            key = PrivateKey.from_pem(path.read_bytes(), alg=public.alg).with_kid(public.kid)
         except FileNotFoundError as error:
             raise LogUnusableError(f"the {role} key is missing: {path} should hold it") from error
         except (OSError, MalformedError) as error:

@@ -84,6 +84,7 @@ class _Check:
         report.size = self._tip.size
         self._in_force: InForce | None = None
         self._first: Statement | None = None
+        self._indexed = store.indexed_size()
 
     def run(self, watermark: Path) -> None:
         edge = RightEdge()
@@ -131,8 +132,12 @@ class _Check:
             self._follow(row, statement)
         except TransparencyError as error:
             self.report.add(where, str(error))
-        if row.index < self._store.indexed_size() and self._store.find(row.entry) != row.index:
+        if row.index >= self._indexed:
+            return
+        if self._store.find(row.entry) != row.index:
             self.report.add(where, "the digest index names another place for it, or none")
+        if row.index not in self._store.siblings(row.tbs_digest):
+            self.report.add(where, "the sibling index does not know it")
 
     def _check_generation(self, row: StoredEntry) -> None:
         in_force = self._in_force.policy.policy.generation if self._in_force else row.index
@@ -162,12 +167,13 @@ class _Check:
             self.report.add(where, "its time is before its predecessor's")
         if self._in_force is None:
             return
-        key = self._in_force.keys.keys.by_kid(keyset.RECEIPTS, head.kid)
+        keys = self._in_force.keys.keys
+        key = next((key for key in keys.current(keyset.RECEIPTS) if key.kid == head.kid), None)
         if key is None:
-            self.report.add(where, "is signed by a key that was not registered")
+            self.report.add(where, "is signed by a key that was not the receipts key in use")
             return
         try:
-            head.verify(key)
+            head.verify(key, iss=keys.iss, origin=keys.log)
         except TransparencyError as error:
             self.report.add(where, f"its signature does not verify: {error}")
 

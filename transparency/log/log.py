@@ -6,13 +6,12 @@ is RFC 9943 §6.3's: form, duplicate, judgement (signature and policy), append, 
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey
-from transparency.errors import JudgementStaleError, NotFoundError, OverloadedError, RefusedError
+from transparency.errors import JudgementStaleError, NotFoundError, OverloadedError
 from transparency.log import create
 from transparency.log.answers import (
     Accepted,
@@ -25,7 +24,8 @@ from transparency.log.answers import (
     Registered,
 )
 from transparency.log.appender import Clock
-from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy, read_policy
+from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
+from transparency.log.intake import Intake
 from transparency.log.opening import Opened, open_log
 from transparency.log.receipts import Receipts
 from transparency.log.sequencer import Candidate, Sequenced, Sequencer, document_judgement
@@ -35,13 +35,12 @@ from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Entry, Statement
+from transparency.statements.statement import Entry, Statement, entry_id
 from transparency.statements.transparent import attach_receipts
 
 __all__ = ["Accepted", "Failed", "Found", "Log", "LogStatus", "Lookup", "Pending", "PolicyVersion", "Registered"]
 
 MAX_JUDGEMENTS = 32
-KEEP_FAILED_SECONDS = 7 * 24 * 3600
 
 
 def system_clock() -> int:
@@ -59,7 +58,7 @@ class Log:
         self._judge = Judge(opened.in_force.policy.policy)
         self._receipts = Receipts(opened.store, lambda: opened.appender.tip.size)
         self._sequencer: Sequencer | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._intake: Intake | None = None
         self.on_failure: Callable[[BaseException], None] | None = None
 
     @classmethod
@@ -87,26 +86,19 @@ class Log:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Begin to sequence; what was acknowledged with 202 and not sequenced is taken up again first."""
-        pending = self._store.intake_pending()
-        sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation)
-        sequencer.on_failure = self._failed
-        self._sequencer = sequencer
-        sequencer.start({row.entry for row in pending})
-        await self._forget_old_failures()
-        for row in pending:
-            self._in_background(self._finish_intake(Statement.from_bytes(row.statement), row.judgement))
-
-    async def _forget_old_failures(self) -> None:
-        """A failed 202 is told for a stated time, then it is unknown (AMB-8)."""
-        await self.sequencer.write(lambda: self._store.intake_forget(self._clock() - KEEP_FAILED_SECONDS))
+    async def start(self, *, drain: bool = True) -> None:
+        """Begin to sequence, and to bring in what was acknowledged with 202 (unless not to *drain*)."""
+        self._sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation)
+        self._sequencer.on_failure = self._failed
+        self._sequencer.start()
+        self._intake = Intake(self._store, self._sequencer, self._sequence, self._clock)
+        await self._intake.start(drain=drain)
 
     async def stop(self) -> None:
-        """Drain and close. What was accepted is committed first."""
+        """Drain and close. What was accepted is committed first, or durable in the intake."""
         if self._sequencer is not None:
-            if self._background:
-                await asyncio.wait(self._background, timeout=30)
+            if self._intake is not None:
+                await self._intake.stop()
             await self._sequencer.stop()
         self._opened.close()
 
@@ -119,6 +111,12 @@ class Log:
         if self._sequencer is None:
             raise OverloadedError("the log has not started yet", retry_after=1.0)
         return self._sequencer
+
+    @property
+    def intake(self) -> Intake:
+        if self._intake is None:
+            raise OverloadedError("the log has not started yet", retry_after=1.0)
+        return self._intake
 
     # -- what is in force ----------------------------------------------------------------------------------------
 
@@ -139,12 +137,21 @@ class Log:
         return self._in_force.policy.policy
 
     @property
+    def policy_document(self) -> bytes:
+        """The TOML as registered, to the byte."""
+        return self._in_force.policy.statement.payload
+
+    @property
     def policy_entry_id(self) -> str:
         return self._in_force.policy.entry_id
 
     @property
     def service_keys(self) -> ServiceKeys:
         return self._in_force.keys.keys
+
+    @property
+    def service_keys_document(self) -> bytes:
+        return self._in_force.keys.statement.payload
 
     @property
     def service_keys_entry_id(self) -> str:
@@ -155,12 +162,11 @@ class Log:
         return self.service_keys.ever(keyset.RECEIPTS)
 
     def policy_history(self) -> list[PolicyVersion]:
-        history = []
-        for row in self._store.documents(Kind.POLICY):
-            statement = Statement.from_bytes(row.statement)
-            generation = read_policy(statement).generation
-            history.append(PolicyVersion(generation, row.index, statement.entry_id, statement.payload))
-        return history
+        """Every generation, the oldest first. The n-th policy on the log is generation n: none is parsed here."""
+        return [
+            PolicyVersion(generation, row.index, entry_id(row.entry), Statement.from_bytes(row.statement).payload)
+            for generation, row in enumerate(self._store.documents(Kind.POLICY), 1)
+        ]
 
     # -- registration --------------------------------------------------------------------------------------------
 
@@ -179,11 +185,11 @@ class Log:
         index = self.sequencer.find(statement.entry)
         if index is not None:
             return self._known(statement.entry, index)
-        if self.sequencer.taken_in(statement.entry):
+        if self.intake.holds(statement.entry):
             return Accepted(statement.entry)
         judgement = self._judge.judge(statement, self.sequencer.decision_time())
-        # Shielded as one: a client that goes away must not leave a durable row that nobody brings into the tree.
-        await asyncio.shield(self._in_background(self._take_in(statement, judgement)))
+        row = IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
+        await self.intake.take_in(row)
         return Accepted(statement.entry)
 
     async def update_policy(self, data: bytes) -> Registered:
@@ -246,42 +252,6 @@ class Log:
                 judgement = None
         raise OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        if not task.cancelled():
-            task.exception()  # looked at: a failed store has been told to on_failure, and to all who still wait
-
-    async def _take_in(self, statement: Statement, judgement: Judgement) -> None:
-        row = IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
-        await self.sequencer.take_in(row)
-        self._in_background(self._finish_intake(statement, judgement))
-
-    async def _finish_intake(self, statement: Statement, judgement: Judgement) -> None:
-        """Bring an acknowledged statement into the tree; a refusal is recorded, an overload waited out."""
-        sequencer = self.sequencer
-        while sequencer.failed is None:
-            try:
-                if sequencer.find(statement.entry) is None:
-                    await self._sequence(statement, judgement)
-            except RefusedError as error:
-                await sequencer.settle_intake(statement.entry, str(error), self._clock())
-                await self._forget_old_failures()
-                return
-            except OverloadedError as error:
-                if sequencer.stopping:
-                    return  # it stays in the intake table, and the next start takes it up
-                await asyncio.sleep(error.retry_after)
-                continue
-            if sequencer.taken_in(statement.entry):
-                await sequencer.settle_intake(statement.entry, None, self._clock())
-            return
-
     def _registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
         return Registered(entry, sequenced.index, self._receipts.inclusion(sequenced.index, sequenced.head), new=True)
 
@@ -294,7 +264,7 @@ class Log:
         index = self.sequencer.find(entry)
         if index is not None:
             return Found(index)
-        if self.sequencer.taken_in(entry):
+        if self.intake.holds(entry):
             return Pending()
         row = self._store.intake_get(entry)
         if row is not None:
@@ -338,7 +308,7 @@ class Log:
         key = self.service_keys.by_kid(keyset.RECEIPTS, head.kid)
         if key is None:
             raise NotFoundError("the newest head's key is not in the key set")
-        head.verify(key)
+        head.verify(key, iss=self.iss, origin=self.origin)
 
     def status(self) -> LogStatus:
         head = self.newest_head()

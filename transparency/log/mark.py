@@ -98,6 +98,12 @@ def default_path(data: Path, origin: str) -> Path:
     return data.with_name(f"{data.name}.{hashlib.sha256(origin.encode()).hexdigest()[:8]}.mark")
 
 
+def check_outside(mark: Path, data: Path) -> None:
+    """Refuse a mark inside the folder it protects, by whatever name: it would be rolled back with it."""
+    if mark.parent.resolve().is_relative_to(data.resolve()):
+        raise LogUnusableError(f"the watermark {mark} must lie outside the data folder, or it protects nothing")
+
+
 def _encode(origin: str, value: MarkValue) -> bytes:
     body = _BODY.pack(_MAGIC, hashlib.sha256(origin.encode()).digest(), value.size, value.root)
     return body + hashlib.sha256(body).digest()

@@ -17,7 +17,7 @@ from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership
-from transparency.log.mark import Mark, MarkValue
+from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.proofs import root_at
@@ -103,8 +103,14 @@ def _check(
     tip = store.take_over()
     head = check_tip(store, tip)
     in_force = load_in_force(store, config.origin, config.policy_key)
+    if in_force.keys.keys.iss != config.iss:
+        raise LogUnusableError(
+            f"config.toml says iss {config.iss!r}, the log's registered key set {in_force.keys.keys.iss!r}; "
+            "put config.toml right"
+        )
     check_head_signature(head, in_force)
     signer = signer_of(folder, in_force)
+    check_outside(watermark, folder.path)
     mark = _open_mark(watermark, config.origin, tip, open_mark_file)
     try:
         mark.own()
@@ -115,7 +121,7 @@ def _check(
         store.extend_index(tip.size)
         if watermark != config.watermark:
             replace(config, watermark=watermark).write(folder.config)
-        identity = Identity(config.iss, config.origin)
+        identity = Identity(in_force.keys.keys.iss, config.origin)
         appender = Appender(store, mark, identity, signer, clock, tip, head.time)
         return Opened(folder, config, ownership, store, mark, in_force, appender)
     except BaseException:
@@ -142,11 +148,12 @@ def check_tip(store: Store, tip: Tip) -> SignedHead:
 
 
 def check_head_signature(head: SignedHead, in_force: InForce) -> None:
-    key = in_force.keys.keys.by_kid(keyset.RECEIPTS, head.kid)
+    keys = in_force.keys.keys
+    key = next((key for key in keys.current(keyset.RECEIPTS) if key.kid == head.kid), None)
     if key is None:
-        raise LogUnusableError("the newest head is signed by a key that this log never registered")
+        raise LogUnusableError("the newest head is signed by a key that is not this log's receipts key in use")
     try:
-        head.verify(key)
+        head.verify(key, iss=keys.iss, origin=keys.log)
     except TransparencyError as error:
         raise LogUnusableError(f"the newest head's signature does not verify: {error}") from error
 

@@ -4,8 +4,9 @@ Ownership
 ---------
 * The *event loop* owns the queue, the table of entries in flight, the table of recent entries and the policy
   generation. All decisions are taken there, between batches, so they need no lock.
-* One *writer thread* owns the appender and every write to the store. The event loop hands it one job at a time and
-  goes on collecting the next batch while it flushes: one client alone waits for one flush, thousands share one.
+* One *writer thread* owns the appender and every write to the store, in the order the event loop hands them over:
+  batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
+  one flush, thousands share one.
 
 Order of decisions for a batch, at one decision time (the next head's):
 1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
@@ -27,13 +28,13 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from transparency.cose.keys import Signer
 from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
 from transparency.log.appender import Appender
-from transparency.log.store import IntakeRow, Kind, NewEntry, Store
+from transparency.log.store import Kind, NewEntry, Store
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement
@@ -74,18 +75,45 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Counters:
-    """accepted ≥ sequenced ≥ published, each since this process started."""
+    """accepted ≥ sequenced ≥ published, each since this process started.
+
+    Sequenced is committed; published is what also has its mark, and so may be shown. They differ by a sync of the mark.
+    """
 
     accepted: int = 0
     sequenced: int = 0
     published: int = 0
 
 
-@dataclass(slots=True)
-class _Recent:
-    """Entries in the tree that the digest index may not hold yet."""
+class PendingIntake:
+    """Which entries are durable in the intake table and not settled, and how many bytes their statements have."""
 
-    index_of: dict[Entry, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._sizes: dict[Entry, int] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __contains__(self, entry: Entry) -> bool:
+        return entry in self._sizes
+
+    def add(self, entry: Entry, size: int) -> None:
+        self.discard(entry)
+        self._sizes[entry] = size
+        self.bytes += size
+
+    def discard(self, entry: Entry) -> None:
+        self.bytes -= self._sizes.pop(entry, 0)
+
+
+class Keeper(Protocol):
+    """What has to be made durable before the next batch: the intake."""
+
+    @property
+    def waiting(self) -> bool: ...
+    async def keep_some(self) -> None: ...
+    def give_up(self) -> None: ...
 
 
 class Sequencer:
@@ -98,19 +126,24 @@ class Sequencer:
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
         self._in_flight: dict[Entry, asyncio.Future[Sequenced]] = {}
-        self._recent = _Recent()
-        self._intake: list[tuple[IntakeRow, asyncio.Future[None]]] = []
-        self._pending_intake: set[Entry] = set()
+        # Entries in the tree that the digest index may not hold yet.
+        self._recent: dict[Entry, int] = {}
+        # Filled by the intake, see there; emptied here when a commit removed the row.
+        self.pending_intake = PendingIntake()
+        self.keeper: Keeper | None = None
         self._work = asyncio.Event()
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sequencer")
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self.on_failure: Callable[[BaseException], None] | None = None
+        appender.on_commit = self._committed
+
+    def _committed(self, count: int) -> None:
+        self.counters.sequenced += count  # by the writer's thread, which is the only one to raise it
 
     # -- the event loop's side -----------------------------------------------------------------------------------
 
-    def start(self, pending_intake: set[Entry]) -> None:
-        self._pending_intake = pending_intake
+    def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="sequencer")
 
     async def stop(self) -> None:
@@ -141,16 +174,16 @@ class Sequencer:
 
     def find(self, entry: Entry) -> int | None:
         """The index of an entry that is in the tree."""
-        index = self._recent.index_of.get(entry)
+        index = self._recent.get(entry)
         return self._store.find(entry) if index is None else index
-
-    def taken_in(self, entry: Entry) -> bool:
-        """Whether *entry* is durable in the intake and not settled yet."""
-        return entry in self._pending_intake
 
     @property
     def stopping(self) -> bool:
         return self._stopping
+
+    def wake(self) -> None:
+        """There is something to keep or to sequence."""
+        self._work.set()
 
     async def submit(self, candidate: Candidate) -> Sequenced:
         """Wait until *candidate* is in the tree under a released head."""
@@ -161,40 +194,21 @@ class Sequencer:
         # Shielded: a client that goes away does not take its entry, or a duplicate's waiter, with it.
         return await asyncio.shield(future)
 
-    async def take_in(self, row: IntakeRow) -> None:
-        """Make an acknowledged statement durable before it is sequenced (REG-23)."""
-        self._refuse_if_closed()
-        # Those that are durable and wait for their batch count too, or a flood of them would grow without end.
-        if len(self._intake) + len(self._pending_intake) >= MAX_WAITING:
-            raise _overloaded()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._intake.append((row, future))
-        self._work.set()
-        await asyncio.shield(future)
-
-    async def settle_intake(self, entry: Entry, failed: str | None, time: int) -> None:
-        """Close an intake row whose entry was refused after all, or was in the tree already."""
-        if failed is None:
-            await self.write(lambda: self._store.intake_remove([entry]))
-        else:
-            await self.write(lambda: self._store.intake_fail(entry, failed, time))
-        self._pending_intake.discard(entry)
-
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer thread; a failure ends the sequencer."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._writer, job)
         except BaseException as error:
-            self._fail(error)
+            self.fail(error)
             raise
 
     # -- between batches -----------------------------------------------------------------------------------------
 
     def _enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
-        self._refuse_if_closed()
+        self.refuse_if_closed()
         size = len(candidate.statement.normalised)
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
-            raise _overloaded()
+            raise overloaded()
         future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
         # Someone always awaits it, but that someone may have been cancelled.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -205,7 +219,7 @@ class Sequencer:
         self._work.set()
         return future
 
-    def _refuse_if_closed(self) -> None:
+    def refuse_if_closed(self) -> None:
         if self.failed is not None:
             raise StoreError("the log has stopped because its storage failed")
         if self._stopping:
@@ -214,32 +228,17 @@ class Sequencer:
     async def _run(self) -> None:
         try:
             while True:
-                if not self._queue and not self._intake:
+                if self.keeper is not None and self.keeper.waiting:
+                    await self.keeper.keep_some()
+                if self._queue:
+                    await self._flush_batch()
+                elif self.keeper is None or not self.keeper.waiting:
                     if self._stopping:
                         return
                     self._work.clear()
                     await self._work.wait()
-                    continue
-                if self._intake:
-                    await self._flush_intake()
-                if self._queue:
-                    await self._flush_batch()
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
-            self._fail(error)
-
-    async def _flush_intake(self) -> None:
-        taken, self._intake = self._intake, []
-        rows = [row for row, _ in taken]
-        try:
-            await self.write(lambda: self._store.intake_add(rows))
-        except BaseException:
-            # They are in no table that a failure looks through: they are told here.
-            _tell(future for _, future in taken)
-            raise
-        self._pending_intake.update(row.entry for row in rows)
-        for _, future in taken:
-            if not future.done():
-                future.set_result(None)
+            self.fail(error)
 
     async def _flush_batch(self) -> None:
         time = self._appender.decision_time()
@@ -247,13 +246,12 @@ class Sequencer:
         if not batch:
             return
         new = [_new_entry(waiting.candidate) for waiting in batch]
-        done = [entry.entry for entry in new if entry.entry in self._pending_intake]
+        done = [entry.entry for entry in new if entry.entry in self.pending_intake]
         signer = batch[-1].candidate.signer
         first = self._appender.tip.size
         head = await self.write(lambda: self._appender.append(new, time, signer=signer, intake_done=done))
-        self.counters.sequenced += len(batch)
         self._release(batch, first, head, done)
-        if len(self._recent.index_of) >= INDEX_EVERY:
+        if len(self._recent) >= INDEX_EVERY:
             await self._extend_index(head.size)
 
     def _take(self, time: int) -> list[_Waiting]:
@@ -289,9 +287,10 @@ class Sequencer:
             waiting.future.set_exception(error)
 
     def _release(self, batch: list[_Waiting], first: int, head: SignedHead, intake_done: list[Entry]) -> None:
-        self._pending_intake.difference_update(intake_done)
+        for entry in intake_done:
+            self.pending_intake.discard(entry)
         for index, waiting in enumerate(batch, first):
-            self._recent.index_of[waiting.candidate.statement.entry] = index
+            self._recent[waiting.candidate.statement.entry] = index
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
@@ -303,22 +302,22 @@ class Sequencer:
 
     async def _extend_index(self, upto: int) -> None:
         await self.write(lambda: self._store.extend_index(upto))
-        self._recent.index_of = {entry: at for entry, at in self._recent.index_of.items() if at >= upto}
+        self._recent = {entry: at for entry, at in self._recent.items() if at >= upto}
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         if self.failed is not None:
             return
         self.failed = error
-        _tell(self._in_flight.values())
-        _tell(future for _, future in self._intake)
+        tell(self._in_flight.values())
         self._in_flight.clear()
         self._queue.clear()
-        self._intake = []
+        if self.keeper is not None:
+            self.keeper.give_up()
         if self.on_failure is not None:
             self.on_failure(error)
 
 
-def _tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
+def tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
     for future in waiting:
         if not future.done():
             future.set_exception(StoreError("the log has stopped because its storage failed"))
@@ -336,6 +335,6 @@ def _new_entry(candidate: Candidate) -> NewEntry:
     )
 
 
-def _overloaded() -> OverloadedError:
+def overloaded() -> OverloadedError:
     # Jittered, so that those turned away together do not come back together.
     return OverloadedError("too many statements are waiting; nothing was accepted", retry_after=random.uniform(1, 4))  # noqa: S311

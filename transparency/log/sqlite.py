@@ -123,10 +123,13 @@ class SqliteStore:
                 ],
             )
 
-    def intake_fail(self, entry: Entry, reason: str, time: int) -> None:
-        with self._transaction() as run:
-            # The statement itself is not kept: only that, and why, it failed.
-            run("UPDATE intake SET failed = ?, failed_at = ?, statement = x'' WHERE entry = ?", (reason, time, entry))
+    def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None:
+        with self._transaction():
+            self._writer.executemany(
+                # The statement itself is not kept: only that, and why, it failed.
+                "UPDATE intake SET failed = ?, failed_at = ?, statement = x'' WHERE entry = ?",
+                [(reason, time, entry) for entry, reason in failures],
+            )
 
     def intake_remove(self, entries: Sequence[Entry]) -> None:
         with self._transaction():
@@ -193,9 +196,24 @@ class SqliteStore:
         row = self._one(f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE entry = ?", (entry,))
         return _intake(row) if row else None
 
-    def intake_pending(self) -> list[IntakeRow]:
+    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
         sql = f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
-        return [_intake(row) for row in self._all(sql, ())]
+        rows: list[IntakeRow] = []
+        size = 0
+        try:
+            with self._reading:
+                cursor = self._reader.execute(sql)
+                while size < most_bytes and (row := cursor.fetchone()) is not None:
+                    rows.append(_intake(row))
+                    size += len(rows[-1].statement)
+                cursor.close()  # an unfinished read would hold its snapshot, and the WAL with it
+        except Exception as error:
+            raise _unreadable(error) from error
+        return rows
+
+    def intake_sizes(self) -> dict[Entry, int]:
+        sql = "SELECT entry, length(statement) FROM intake WHERE failed IS NULL"
+        return {Entry(entry): size for entry, size in self._all(sql, ())}
 
     def close(self) -> None:
         with self._reading:

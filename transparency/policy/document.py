@@ -6,6 +6,7 @@ effect (REG-22). Generations count from 1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from transparency.cose.algorithms import ALGORITHMS
@@ -19,7 +20,9 @@ VERSION = 1
 DEFAULT_MAX_STATEMENT_SIZE = 4 * 1024 * 1024
 DEFAULT_CLOCK_SKEW = 300
 DEFAULT_ALGORITHMS = tuple(algorithm.name for algorithm in ALGORITHMS.values())
-MAX_ISSUERS = 100_000
+# What one batch of the sequencer holds: a larger statement could be accepted and never sequenced.
+GREATEST_STATEMENT = 16 * 1024 * 1024
+GREATEST_SKEW = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,15 @@ class Policy:
         policy.check()
         return policy
 
+    @classmethod
+    def heading(cls, data: bytes) -> Policy:
+        """The policy without its issuers, in the time its own members take. For the chain, which asks for no more.
+
+        Issuers come last in what we write: the text is cut before them if nothing but issuers follows. What is laid
+        out otherwise is read whole.
+        """
+        return replace(cls.from_toml(_without_issuers(data)), issuers=())
+
     def to_toml(self) -> bytes:
         lines = [
             f"version = {VERSION}",
@@ -98,8 +110,10 @@ class Policy:
             raise MalformedError("policy.log is empty or policy.generation is not 1 or more")
         if (self.generation == 1) != (self.previous == ""):
             raise MalformedError("policy.previous is empty in generation 1, and only there")
-        if len(self.issuers) > MAX_ISSUERS:
-            raise MalformedError(f"a policy names at most {MAX_ISSUERS} issuers")
+        if not 1 <= self.max_statement_size <= GREATEST_STATEMENT:
+            raise MalformedError(f"policy.accept.max-statement-size is 1 to {GREATEST_STATEMENT}")
+        if self.clock_skew > GREATEST_SKEW:
+            raise MalformedError(f"policy.accept.clock-skew is at most {GREATEST_SKEW} seconds")
         seen: set[str] = set()
         for issuer in self.issuers:
             if issuer.iss in seen:
@@ -134,6 +148,14 @@ class Policy:
         policy = replace(self, generation=self.generation + 1, previous=previous, issuers=issuers)
         policy.check()
         return policy
+
+
+def _without_issuers(data: bytes) -> bytes:
+    start = data.find(b"\n[[issuer]]")
+    if start < 0:
+        return data
+    headings = set(re.findall(rb"^\s*\[.*$", data[start:], re.MULTILINE))
+    return data[:start] if headings <= {b"[[issuer]]", b"[[issuer.key]]"} else data
 
 
 def _issuer(table: Table) -> Issuer:

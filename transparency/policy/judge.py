@@ -15,6 +15,9 @@ from transparency.policy.document import Policy
 from transparency.statements.statement import Statement
 
 FOREVER = 2**53
+# RFC 9864 gives new numbers to what the old ones already mean here, where each takes one curve only: ES256 and ESP256,
+# ES384 and ESP384, ES512 and ESP512, EdDSA and Ed25519. A policy that names one means the signature, not the number.
+_TWINS = (frozenset({-7, -9}), frozenset({-35, -51}), frozenset({-36, -52}), frozenset({-8, -19}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,8 @@ class Judge:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self._keys = {issuer.iss: {key.kid: key for key in issuer.keys} for issuer in policy.issuers}
-        allowed = set(policy.algorithms)
-        self._algorithms = {number for number, algorithm in ALGORITHMS.items() if algorithm.name in allowed}
+        named = {number for number, algorithm in ALGORITHMS.items() if algorithm.name in set(policy.algorithms)}
+        self._algorithms = named | {twin for pair in _TWINS if named & pair for twin in pair}
         self._any_type = "*" in policy.content_types
 
     def judge(self, statement: Statement, now: int) -> Judgement:

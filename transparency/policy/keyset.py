@@ -7,8 +7,10 @@ with the time until which it was used, so that old receipts stay verifiable (KEY
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
+from transparency.cose import base64url
 from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError
 from transparency.policy.toml import Table, key_lines, load, quote
@@ -20,6 +22,11 @@ CHECKPOINTS = "checkpoints"
 POLICY = "policy"
 OPERATIONS = "operations"
 ROLES = (RECEIPTS, CHECKPOINTS, POLICY, OPERATIONS)
+
+
+# RFC 3986 §2.3 unreserved characters: a kid of these is a path segment as it is, unless it is a step in the path.
+_SAFE_SEGMENT = re.compile(rb"[A-Za-z0-9._~-]+")
+_STEPS = (b".", b"..")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,10 @@ class ServiceKeys:
             raise MalformedError("one key serves two roles; the service's keys are single-purpose (RFC 9943 §9.4)")
         if any(item.role not in ROLES for item in self.keys):
             raise MalformedError(f"a key's role is one of {', '.join(ROLES)}")
+        segments = [segment for key in self.ever(RECEIPTS) for segment in segments_of(key.kid)]
+        if len(set(segments)) != len(segments):
+            # SCRAPI §2.2: raw(A) == base64url(B) would make one path name two keys, for ever (KEY-6).
+            raise MalformedError("two receipts keys share a path segment (SCRAPI §2.2); give one of them another kid")
         if len(self.current(RECEIPTS)) != 1:
             raise MalformedError("a key set has exactly one receipts key in use")
 
@@ -108,6 +119,14 @@ class ServiceKeys:
         )
         key_set.check()
         return key_set
+
+
+def segments_of(kid: bytes) -> tuple[str, ...]:
+    """The path segments under which a key is served: base64url(kid), and the kid itself if it can be one (KEY-5)."""
+    encoded = base64url.encode(kid)
+    if not _SAFE_SEGMENT.fullmatch(kid) or kid in _STEPS or kid.decode("ascii") == encoded:
+        return (encoded,)
+    return (encoded, kid.decode("ascii"))
 
 
 def _service_key(table: Table) -> ServiceKey:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from transparency.cose import base64url
+from transparency.cose.algorithms import ALGORITHMS, algorithm
 from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 
 MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
+MAX_NUMBER = 2**53
 _MISSING = object()
 
 
@@ -46,12 +46,15 @@ class Table:
 
     def number(self, name: str, default: int | None = None) -> int:
         value = self._take(name, _MISSING if default is None else default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise MalformedError(f"{self._at(name)} is not a whole number of 0 or more")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
+            raise MalformedError(f"{self._at(name)} is not a whole number from 0 to {MAX_NUMBER}")
         return value
 
     def optional_number(self, name: str) -> int | None:
         return self.number(name) if name in self._members else None
+
+    def optional_text(self, name: str) -> str | None:
+        return self.text(name) if name in self._members else None
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._take(name)
@@ -75,7 +78,17 @@ class Table:
             key = PublicKey.from_pem(pem.encode("utf-8"))
         except (MalformedError, UnsupportedAlgorithmError) as error:
             raise MalformedError(f"{self._at('pem')} is not a public key this log can use: {error}") from error
-        return key.with_kid(_unbase64url(self.text("kid"), self._at("kid")))
+        try:
+            key = key.with_kid(base64url.decode(self.text("kid")))
+        except MalformedError as error:
+            raise MalformedError(f"{self._at('kid')}: {error}") from error
+        alg = self.optional_text("alg")
+        if alg is None:
+            return key
+        try:
+            return key.with_alg(algorithm(alg).id)
+        except UnsupportedAlgorithmError as error:
+            raise MalformedError(f"{self._at('alg')}: {error}") from error
 
     def done(self) -> None:
         if self._members:
@@ -102,18 +115,8 @@ def quote_list(items: Iterable[str]) -> str:
 
 
 def key_lines(key: PublicKey) -> list[str]:
-    kid = base64.urlsafe_b64encode(key.kid).rstrip(b"=").decode("ascii")
+    kid = base64url.encode(key.kid)
     pem = key.to_pem().decode("ascii").strip()
-    return [f"kid = {quote(kid)}", f'pem = """\n{pem}\n"""']
-
-
-def _unbase64url(text: str, where: str) -> bytes:
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
-        raise MalformedError(f"{where} is not base64url without padding")
-    try:
-        value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error as error:
-        raise MalformedError(f"{where} is not base64url without padding") from error
-    if base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii") != text:
-        raise MalformedError(f"{where} is not canonical base64url")
-    return value
+    # PEM does not say which of its type's algorithms a key is for; where the key does, so does the document.
+    alg = [] if key.alg is None else [f"alg = {quote(ALGORITHMS[key.alg].name)}"]
+    return [f"kid = {quote(kid)}", *alg, f'pem = """\n{pem}\n"""']

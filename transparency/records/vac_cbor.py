@@ -9,12 +9,11 @@ these the form for display and for canonical JSON, and says where it had to.
 
 from __future__ import annotations
 
-import base64
 import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from transparency.cose import cbor
+from transparency.cose import base64url, cbor
 from transparency.errors import MalformedError
 from transparency.records import strict_json
 from transparency.records.vac_pointer import Path, pointer
@@ -115,7 +114,7 @@ def json_form(value: object) -> JsonForm:
 
 def bytes_text(data: bytes) -> str:
     """How a byte string is shown, a session-id for instance."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    return base64url.encode(data)
 
 
 def _json(value: object, path: Path, changed: list[str]) -> Any:  # noqa: ANN401 - a JSON value

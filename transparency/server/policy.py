@@ -25,7 +25,7 @@ async def policy(request: web.Request) -> web.StreamResponse:
     headers = {"ETag": etag, "Cache-Control": _SHORT, "Vary": "Accept"}
     if matches(request, etag):
         return web.Response(status=304, headers=headers)
-    return web.Response(body=in_force.to_toml(), headers={**headers, "Content-Type": f"{kind}; charset=utf-8"})
+    return web.Response(body=service.log.policy_document, headers={**headers, "Content-Type": f"{kind}; charset=utf-8"})
 
 
 async def history(request: web.Request) -> web.StreamResponse:

@@ -7,7 +7,6 @@ process (``transparency token revoke``) is refused by the next request.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import json
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import sqlite_utils
 
+from transparency.cose import base64url
 from transparency.errors import NotFoundError
 
 _SECRET = re.compile(r"tl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -78,7 +78,7 @@ class TokenStore:
         if len(note) > MAX_NOTE_CHARS:
             raise ValueError(f"a token's note has at most {MAX_NOTE_CHARS} characters")
         token_id = secrets.token_hex(_ID_BYTES)
-        random = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
+        random = base64url.encode(secrets.token_bytes(_SECRET_BYTES))
         secret = f"tl_{token_id}_{random}"
         self._connection.execute(
             "INSERT INTO tokens (id, digest, scopes, note, created, expires) VALUES (?, ?, ?, ?, ?, ?)",

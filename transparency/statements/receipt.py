@@ -41,14 +41,23 @@ class SignedHead:
     protected: bytes
     signature: bytes
 
-    def verify(self, key: PublicKey) -> None:
-        """Check that the signed header says what the fields say, and that *key* signed it over this root."""
+    def verify(self, key: PublicKey, *, iss: str, origin: str) -> None:
+        """Check that the signed header says this log and these fields, and that *key* signed it over this root."""
         headers = decode(self.protected, max_depth=4)
-        claims = headers.get(labels.CWT_CLAIMS, {}) if isinstance(headers, dict) else {}
-        said = (claims.get(labels.CLAIM_TREE_SIZE), claims.get(labels.CLAIM_IAT), headers.get(labels.KID))
-        if said != (self.size, self.time, self.kid):
-            raise MalformedError("the tree head's fields are not those of its signed header")
-        key.verify(headers[labels.ALG], sig_structure(self.protected, self.root), self.signature)
+        claims = headers.get(labels.CWT_CLAIMS) if isinstance(headers, dict) else None
+        if not isinstance(claims, dict):
+            raise MalformedError("the tree head's signed header has no claims")
+        said = (
+            claims.get(labels.CLAIM_ISS),
+            claims.get(labels.CLAIM_SUB),
+            claims.get(labels.CLAIM_IAT),
+            claims.get(labels.CLAIM_TREE_SIZE),
+            headers.get(labels.KID),
+            headers.get(labels.VDS),
+        )
+        if said != (iss, origin, self.time, self.size, self.kid, labels.VDS_RFC9162_SHA256):
+            raise MalformedError("the tree head's signed header does not say this log, size, time and key")
+        key.verify(headers.get(labels.ALG), sig_structure(self.protected, self.root), self.signature)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ class FaultyStore:
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
         self._call("intake_add", lambda: self._store.intake_add(rows))
 
-    def intake_fail(self, entry: Entry, reason: str, time: int) -> None:
-        self._call("intake_fail", lambda: self._store.intake_fail(entry, reason, time))
+    def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None:
+        self._call("intake_fail", lambda: self._store.intake_fail(failures, time))
 
     def intake_remove(self, entries: Sequence[Entry]) -> None:
         self._call("intake_remove", lambda: self._store.intake_remove(entries))
@@ -129,8 +129,11 @@ class FaultyStore:
     def intake_get(self, entry: Entry) -> IntakeRow | None:
         return self._call("intake_get", lambda: self._store.intake_get(entry))
 
-    def intake_pending(self) -> list[IntakeRow]:
-        return self._call("intake_pending", self._store.intake_pending)
+    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
+        return self._call("intake_pending", lambda: self._store.intake_pending(most_bytes))
+
+    def intake_sizes(self) -> dict[Entry, int]:
+        return self._call("intake_sizes", self._store.intake_sizes)
 
     def close(self) -> None:
         self._store.close()

@@ -69,12 +69,13 @@ class MemoryStore:
                 self._forget(row.entry)
                 self._intake[row.entry] = replace(row, failed=None)
 
-    def intake_fail(self, entry: Entry, reason: str, time: int) -> None:
+    def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None:
         with self._lock:
-            row = self._intake.get(entry)
-            if row is not None:
-                self._intake[entry] = replace(row, statement=b"", failed=reason)
-                self._failed_at[entry] = time
+            for entry, reason in failures:
+                row = self._intake.get(entry)
+                if row is not None:
+                    self._intake[entry] = replace(row, statement=b"", failed=reason)
+                    self._failed_at[entry] = time
 
     def intake_remove(self, entries: Sequence[Entry]) -> None:
         with self._lock:
@@ -147,9 +148,17 @@ class MemoryStore:
         with self._lock:
             return self._intake.get(entry)
 
-    def intake_pending(self) -> list[IntakeRow]:
+    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
+        rows: list[IntakeRow] = []
         with self._lock:
-            return [row for row in self._intake.values() if row.failed is None]
+            for row in self._intake.values():
+                if row.failed is None and sum(len(taken.statement) for taken in rows) < most_bytes:
+                    rows.append(row)
+        return rows
+
+    def intake_sizes(self) -> dict[Entry, int]:
+        with self._lock:
+            return {row.entry: len(row.statement) for row in self._intake.values() if row.failed is None}
 
     def close(self) -> None:
         """Nothing to release."""

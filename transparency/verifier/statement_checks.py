@@ -7,14 +7,13 @@ so is a check of its own (RC-20), not a reason to say nothing else.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from transparency.cose import labels
-from transparency.cose.cbor import bstr
 from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import SignatureInvalidError, TransparencyError, UnsupportedAlgorithmError
 from transparency.statements.envelope import Envelope
-from transparency.statements.statement import Claims
+from transparency.statements.statement import Claims, normalise
 from transparency.verifier.report import Check, Claim
 
 if TYPE_CHECKING:
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from transparency.verifier.trust import IssuerKey, Leaf
-
-_START: Final = b"\xd2\x84"
-_EMPTY: Final = b"\xa0"
-_NIL: Final = b"\xf6"
 
 
 class Subject(NamedTuple):
@@ -49,10 +44,7 @@ class Subject(NamedTuple):
         body = None if leaf == "nil-payload" else self.body
         if body is None and leaf != "nil-payload":
             return None
-        message = self.message
-        payload = _NIL if body is None else bstr(body)
-        # LEAF-1, written out: protected bytes as received, the unprotected header emptied.
-        normalised = b"".join((_START, bstr(message.protected), _EMPTY, payload, bstr(message.signature)))
+        normalised = normalise(self.message.protected, body, self.message.signature)
         return normalised if leaf == "raw" else hashlib.sha256(normalised).digest()
 
 

@@ -19,33 +19,26 @@ Unknown members are refused: a misspelt ``compromised-since`` must not go unnoti
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-import tomllib
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, read_public_keys
 from transparency.errors import MalformedError
+from transparency.policy import toml
 from transparency.verifier.trust import LEAVES, IssuerTrust, Leaf, LogTrust, TrustedKey, TrustStore
 
 MAX_TRUST_BYTES: Final = 4 * 1024 * 1024
 MAX_KEY_FILE_BYTES: Final = 1024 * 1024
 _INLINE: Final = "cose-key:"
-_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def read_trust(data: bytes, folder: Path | None = None) -> TrustStore:
     """The trust store that ``data`` describes; MalformedError naming the table and member that is wrong."""
     if len(data) > MAX_TRUST_BYTES:
         _refuse("trust file", f"has more than {MAX_TRUST_BYTES} bytes")
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        msg = f"trust file: not TOML ({error})"
-        raise MalformedError(msg) from None
+    document = toml.load(data, "trust file")
     _closed("trust file", document, {"log", "issuer"})
     logs = tuple(_log(where, table, folder) for where, table in _tables(document, "log"))
     issuers = tuple(_issuer(where, table, folder) for where, table in _tables(document, "issuer"))
@@ -122,13 +115,10 @@ def _read(where: str, item: object, folder: Path | None) -> list[PublicKey]:
 
 
 def _base64url(where: str, text: str) -> bytes:
-    # b64decode skips what is not in its alphabet unless it is told not to.
-    if not _BASE64URL.fullmatch(text):
-        _refuse(where, "cose-key is base64url without padding")
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
-        _refuse(where, "cose-key is base64url without padding")
+        return base64url.decode(text)
+    except MalformedError as error:
+        _refuse(where, f"cose-key: {error}")
 
 
 def _text(where: str, table: dict[str, Any], name: str) -> str | None:
