@@ -66,7 +66,7 @@ def verify_limit(key: PrivateKey, statements: Sequence[bytes], processes: int | 
         worker.start()
     time.sleep(0.3)
     start.set()
-    slowest = max(seconds.get() for _ in workers)
+    slowest: float = max(seconds.get() for _ in workers)
     for worker in workers:
         worker.join()
     return len(work) / slowest

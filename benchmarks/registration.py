@@ -18,10 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from _common import ES256, ISS, make_statements, percentile, verify_limit
-
+from benchmarks._common import ES256, ISS, make_statements, percentile, verify_limit
 from transparency.cose.keys import PrivateKey
 
 TRANSPARENCY = [sys.executable, "-m", "transparency"]

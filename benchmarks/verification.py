@@ -14,10 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from _common import ES256, make_statements, verify_limit
-
+from benchmarks._common import ES256, make_statements, verify_limit
 from transparency.cose.keys import PrivateKey
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import inclusion_path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +61,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 @pytest.mark.parametrize("bad", [bytes(31), bytes(33), b"", bytearray(32), "0" * 32])
-def test_a_leaf_that_is_no_hash_changes_nothing(bad: object) -> None:
+def test_a_leaf_that_is_no_hash_changes_nothing(bad: Any) -> None:
     edge = CompactRange()
     edge.extend(TREE.leaves(0, 5))
 

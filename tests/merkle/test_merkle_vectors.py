@@ -101,7 +101,8 @@ def scitt() -> dict[str, Any]:
     file = VECTORS / "scitt-vectors.json"
     if not file.exists():
         pytest.skip("no ../shared/vectors/scitt-vectors.json")
-    return json.loads(file.read_bytes())
+    loaded: dict[str, Any] = json.loads(file.read_bytes())
+    return loaded
 
 
 def entries(scitt: dict[str, Any]) -> list[bytes]:

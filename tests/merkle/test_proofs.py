@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -242,7 +242,7 @@ BAD_SIZES = [0, -1, -5, True, 5.0, "5", None, MAX_SIZE + 1, 1 << 64, 1 << 5000]
 
 
 @pytest.mark.parametrize("size", BAD_SIZES, ids=lambda value: str(value)[:24])
-def test_a_size_that_is_none_is_refused(size: object) -> None:
+def test_a_size_that_is_none_is_refused(size: Any) -> None:
     leaf, root = TREE.leaf(0), TREE.root(5)
     with pytest.raises(ProofError):
         verify_inclusion(leaf, 0, size, [], leaf)
@@ -255,7 +255,7 @@ def test_a_size_that_is_none_is_refused(size: object) -> None:
 
 
 @pytest.mark.parametrize("index", [-1, True, False, 0.0, "0", None, 5, 6, MAX_SIZE, 1 << 70], ids=str)
-def test_an_index_outside_its_tree_is_refused(index: object) -> None:
+def test_an_index_outside_its_tree_is_refused(index: Any) -> None:
     with pytest.raises(ProofError):
         root_from_inclusion(TREE.leaf(0), index, 5, TREE.path(0, 5))
 
@@ -265,7 +265,7 @@ def test_an_index_outside_its_tree_is_refused(index: object) -> None:
     [b"", bytes(31), bytes(33), bytearray(32), memoryview(bytes(32)), "0" * 32, None, 32, [0] * 32],
     ids=lambda value: f"{type(value).__name__}",
 )
-def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: object) -> None:
+def test_what_is_not_a_hash_is_refused_wherever_one_belongs(value: Any) -> None:
     leaf, root = TREE.leaf(0), TREE.root(2)
     for call in (
         lambda: root_from_inclusion(value, 0, 1, []),

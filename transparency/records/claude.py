@@ -31,7 +31,8 @@ LINE_TYPES: Final = frozenset({
     "user", "assistant", "system", "attachment", "progress", "summary", "file-history-snapshot", "file-history-delta",
     "queue-operation", "permission-mode", "mode", "agent-name", "agent-setting", "agent-color", "custom-title",
     "ai-title", "last-prompt", "frame-link", "pr-link", "started", "result", "relocated", "worktree-state",
-    "bridge-session", "atis-latch", "tag", "content-replacement", "marble-origami-commit", "speculation-accept", "tool_use", "tool_result",
+    "bridge-session", "atis-latch", "tag", "content-replacement", "marble-origami-commit", "speculation-accept",
+    "tool_use", "tool_result",
 })  # fmt: skip
 
 
