@@ -143,6 +143,23 @@ def _send(data: Path, garbage: bytes) -> None:
         os.close(descriptor)
 
 
+async def test_a_command_that_hangs_does_not_hold_up_the_stop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = make_log(tmp_path / "log")
+    async with running(made) as log:
+        server = AdminServer(log)
+        await server.start()
+        _, writer = await asyncio.open_unix_connection(str(made.data / "admin.sock"))
+        writer.write(b"\0\0")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+        async with asyncio.timeout(5):
+            await server.stop()
+        await asyncio.sleep(0.01)
+        writer.close()
+    assert caplog.records == []
+
+
 async def test_an_in_doubt_answer_is_never_taken_for_a_refusal(tmp_path: Path) -> None:
     """The log may have committed a rotation that it could not confirm: then it needs the new key."""
     made = make_log(tmp_path / "log")

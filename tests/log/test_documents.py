@@ -53,7 +53,7 @@ async def refused(log: Log, statement: bytes) -> None:
 
 
 async def test_an_old_policy_replayed_changes_nothing(tmp_path: Path) -> None:
-    """REG-22: it is answered with the place it has, or refused if it never had one."""
+    """REG-22: only the one in force is answered with its place; every other is refused as not the next."""
     made = make_log(tmp_path / "log")
     async with running(made) as log:
         never_sent = made.next_policy(log, adding(SampleIssuer(iss="https://late.example")))
@@ -64,10 +64,11 @@ async def test_an_old_policy_replayed_changes_nothing(tmp_path: Path) -> None:
         )
         first = log.statement(0)
 
-        replayed = await log.update_policy(with_other)
-        assert not replayed.new
+        await refused(log, with_other)
         await refused(log, never_sent)
-        assert not (await log.update_policy(first)).new
+        await refused(log, first)
+        in_force = log.statement(log.newest_head().size - 1)
+        assert not (await log.update_policy(in_force)).new
 
         assert log.policy.generation == 3
         assert log.policy.issuer(OTHER.iss) is None

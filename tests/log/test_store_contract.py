@@ -180,7 +180,7 @@ def test_the_index_lags_until_it_is_extended_and_extending_is_safe_to_repeat(sto
     store.commit(batch)
     wanted = batch.entries[3]
     assert store.find(wanted.entry) is None
-    assert store.siblings(wanted.tbs_digest) == []
+    assert store.siblings(wanted.tbs_digest, 10) == []
 
     store.extend_index(2)
     assert store.indexed_size() == 2
@@ -191,7 +191,7 @@ def test_the_index_lags_until_it_is_extended_and_extending_is_safe_to_repeat(sto
 
     assert store.indexed_size() == 5
     assert [store.find(new.entry) for new in batch.entries] == [0, 1, 2, 3, 4]
-    assert store.siblings(wanted.tbs_digest) == [3]
+    assert store.siblings(wanted.tbs_digest, 10) == [(3, wanted.entry)]
 
 
 def test_the_index_never_goes_back(store: Store) -> None:
@@ -209,7 +209,8 @@ def test_siblings_are_all_entries_over_the_same_signed_bytes_in_order(store: Sto
     store.commit(replace(batch, entries=[replace(new, tbs_digest=shared) for new in batch.entries]))
     store.extend_index(3)
 
-    assert store.siblings(shared) == [0, 1, 2]
+    assert [index for index, _ in store.siblings(shared, 10)] == [0, 1, 2]
+    assert [index for index, _ in store.siblings(shared, 2)] == [0, 1]
 
 
 def test_the_index_keeps_the_first_place_of_an_entry(store: Store) -> None:

@@ -65,15 +65,22 @@ def _read_pem(data: bytes) -> tuple[PublicKey, ...]:
     if b"PRIVATE KEY-----" in data:
         msg = "PEM: this holds a private key; give the public part only"
         raise PrivateMaterialError(msg)
-    blocks = list(_PEM_BLOCK.finditer(data))
-    if len(blocks) != data.count(b"-----BEGIN") or len(blocks) > _MAX_KEYS:
-        msg = f"PEM: {data.count(b'-----BEGIN')} blocks begin, {len(blocks)} are whole"
+    begun, ended = data.count(b"-----BEGIN "), data.count(b"-----END ")
+    # Counted first: a search for the end of each block would be quadratic in blocks that have none.
+    if begun != ended or begun > _MAX_KEYS:
+        msg = f"PEM: {begun} blocks begin, {ended} end, and at most {_MAX_KEYS} are read"
         raise MalformedError(msg)
-    for block in blocks:
+    keys: list[PublicKey] = []
+    for part in data.split(b"-----BEGIN ")[1:]:
+        block = _PEM_BLOCK.match(b"-----BEGIN " + part)
+        if block is None:
+            msg = f"PEM: block {len(keys) + 1} is not whole"
+            raise MalformedError(msg)
         if block[1] != b"PUBLIC KEY":
             msg = f"PEM: a block {block[1].decode()} was seen; PUBLIC KEY belongs here"
             raise MalformedError(msg)
-    return tuple(PublicKey.from_pem(block[0]) for block in blocks)
+        keys.append(PublicKey.from_pem(block[0]))
+    return tuple(keys)
 
 
 def _read_json(data: bytes) -> tuple[PublicKey, ...]:

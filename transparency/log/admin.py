@@ -90,6 +90,7 @@ class AdminServer:
         self._log = log
         self._folder = Folder(log.data)
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         # Ours is the lock, so a socket that lies here is a dead owner's.
@@ -105,11 +106,18 @@ class AdminServer:
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
+            # A command that hangs must not hold up the stop: since Python 3.12 wait_closed waits for connections too.
+            for task in self._serving:
+                task.cancel()
             await self._server.wait_closed()
         with contextlib.suppress(FileNotFoundError):
             self._folder.socket.unlink()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
         try:
             async with asyncio.timeout(TIMEOUT):
                 request = decode(await _read_frame(reader.readexactly), max_depth=4)
@@ -117,6 +125,8 @@ class AdminServer:
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, MalformedError):
             pass  # the command on the other side went away or speaks something else; it gets no answer
+        except asyncio.CancelledError:
+            pass  # by stop, which wants it gone; asyncio would print a traceback for a cancelled connection
         finally:
             writer.close()
 

@@ -84,7 +84,10 @@ class _Check:
         report.size = self._tip.size
         self._in_force: InForce | None = None
         self._first: Statement | None = None
+        self._heads_made = store.heads_made()
         self._indexed = store.indexed_size()
+        if self._indexed > self._tip.size:
+            report.add("index", f"says it covers {self._indexed} entries, the log has {self._tip.size}")
 
     def run(self, watermark: Path) -> None:
         edge = RightEdge()
@@ -136,7 +139,7 @@ class _Check:
             return
         if self._store.find(row.entry) != row.index:
             self.report.add(where, "the digest index names another place for it, or none")
-        if row.index not in self._store.siblings(row.tbs_digest):
+        if row.index not in dict(self._store.siblings(row.tbs_digest, self.report.size)):
             self.report.add(where, "the sibling index does not know it")
 
     def _check_generation(self, row: StoredEntry) -> None:
@@ -186,6 +189,10 @@ class _Check:
             self.report.add(f"head {head.size}", "covers no batch of entries")
         if self._store.head(self._tip.size) is None:
             self.report.add("tip", "no signed head is stored for it")
+        if self.report.heads < self._heads_made:
+            self.report.add(
+                "heads", f"{self._heads_made} were signed, {self.report.heads} are stored; they are kept for ever"
+            )
 
     def _check_mark(self, path: Path) -> None:
         try:

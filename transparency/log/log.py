@@ -41,6 +41,7 @@ from transparency.statements.transparent import attach_receipts
 __all__ = ["Accepted", "Failed", "Found", "Log", "LogStatus", "Lookup", "Pending", "PolicyVersion", "Registered"]
 
 MAX_JUDGEMENTS = 32
+MAX_SIBLINGS = 1_000
 
 
 def system_clock() -> int:
@@ -195,9 +196,8 @@ class Log:
     async def update_policy(self, data: bytes) -> Registered:
         """The admin route (REG-22): the next policy, signed by the policy key in force."""
         statement = Statement.from_bytes(data)
-        index = self.sequencer.find(statement.entry)
-        if index is not None:
-            return self._known(statement.entry, index)
+        if statement.entry_id == self.policy_entry_id:
+            return self._known(statement.entry, self._in_force.policy.index)
         policy = self._in_force.admit_policy(statement)
 
         def took_effect(index: int, _: SignedHead) -> None:
@@ -218,9 +218,8 @@ class Log:
     async def update_keys(self, data: bytes) -> Registered:
         """The next key set, signed by the policy key. A new receipts key signs from this very head on."""
         statement = Statement.from_bytes(data)
-        index = self.sequencer.find(statement.entry)
-        if index is not None:
-            return self._known(statement.entry, index)
+        if statement.entry_id == self.service_keys_entry_id:
+            return self._known(statement.entry, self._in_force.keys.index)
         keys = self._in_force.admit_keys(statement)
         (receipts,) = keys.current(keyset.RECEIPTS)
         signer = self._opened.folder.load_key(keyset.RECEIPTS, receipts)
@@ -295,9 +294,10 @@ class Log:
         """The statement as registered, with its receipt and nothing else at 394 (LEAF-4, TSt-4)."""
         return attach_receipts(self.statement(index), [self.receipt(index)], keep_unprotected=False)
 
-    def siblings(self, index: int) -> list[int]:
-        """Other entries that sign the same bytes (LEAF-7). Derived: those of the last seconds may be missing."""
-        return [other for other in self._store.siblings(self.stored(index).tbs_digest) if other != index]
+    def siblings(self, index: int) -> list[tuple[int, Entry]]:
+        """Other entries that sign the same bytes (LEAF-7), at most a thousand. Derived: it may lag by seconds."""
+        found = self._store.siblings(self.stored(index).tbs_digest, MAX_SIBLINGS + 1)
+        return [(other, entry) for other, entry in found if other != index][:MAX_SIBLINGS]
 
     def newest_head(self) -> SignedHead:
         return self._receipts.newest()

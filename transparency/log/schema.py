@@ -29,7 +29,9 @@ def m001_tree(db: Database) -> None:
                               generation INTEGER NOT NULL, tbs BLOB NOT NULL, statement BLOB NOT NULL) STRICT;
         CREATE INDEX documents ON entries (kind, idx) WHERE kind <> 0;
         CREATE TABLE heads (size INTEGER PRIMARY KEY, root BLOB NOT NULL, time INTEGER NOT NULL, kid BLOB NOT NULL,
-                            protected BLOB NOT NULL, signature BLOB NOT NULL) STRICT;
+                            protected BLOB NOT NULL, signature BLOB NOT NULL,
+                            -- counts from 0: a head that somebody removed leaves a gap
+                            number INTEGER NOT NULL) STRICT;
         -- key = level << 48 | index: one integer, so that a tile is found by rowid
         CREATE TABLE tiles (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
         """,

@@ -44,6 +44,7 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 MAX_BATCH = 2_048
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 INDEX_EVERY = 4_096
+INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
 
 
@@ -235,10 +236,17 @@ class Sequencer:
                 elif self.keeper is None or not self.keeper.waiting:
                     if self._stopping:
                         return
-                    self._work.clear()
-                    await self._work.wait()
+                    await self._rest()
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
             self.fail(error)
+
+    async def _rest(self) -> None:
+        """Wait for work. When none comes, the derived indexes catch up: a quiet log is never behind for long."""
+        self._work.clear()
+        try:
+            await asyncio.wait_for(self._work.wait(), INDEX_AFTER_SECONDS if self._recent else None)
+        except TimeoutError:
+            await self._extend_index(self._appender.tip.size)
 
     async def _flush_batch(self) -> None:
         time = self._appender.decision_time()

@@ -84,7 +84,8 @@ class SqliteStore:
                 [(level << _LEVEL_SHIFT | index, hashes) for (level, index), hashes in batch.tiles.items()],
             )
             run(
-                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?,"
+                " coalesce((SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1), 0))",
                 (head.size, head.root, head.time, head.kid, head.protected, head.signature),
             )
             if batch.intake_done:
@@ -92,6 +93,8 @@ class SqliteStore:
 
     def extend_index(self, upto: int) -> None:
         start = self.indexed_size()
+        if start > self.tip().size:
+            raise StoreError("the digest index claims more entries than the log has; run `transparency log fsck`")
         while start < upto:
             stop = min(start + _CHUNK, upto)
             with self._transaction() as run:
@@ -181,12 +184,20 @@ class SqliteStore:
             yield from (SignedHead(*row) for row in rows)
             after = rows[-1][0]
 
+    def heads_made(self) -> int:
+        row = self._one("SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1")
+        return int(row[0]) if row else 0
+
     def find(self, entry: Entry) -> int | None:
         row = self._one("SELECT idx FROM digest_index WHERE entry = ?", (entry,))
         return row[0] if row else None
 
-    def siblings(self, tbs_digest: bytes) -> list[int]:
-        return [row[0] for row in self._all("SELECT idx FROM sibling_index WHERE tbs = ? ORDER BY idx", (tbs_digest,))]
+    def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
+        sql = (
+            "SELECT entries.idx, entries.entry FROM sibling_index JOIN entries ON entries.idx = sibling_index.idx"
+            " WHERE sibling_index.tbs = ? ORDER BY sibling_index.idx LIMIT ?"
+        )
+        return [(index, Entry(entry)) for index, entry in self._all(sql, (tbs_digest, most))]
 
     def indexed_size(self) -> int:
         row = self._one("SELECT size FROM indexed")

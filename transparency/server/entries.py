@@ -90,7 +90,7 @@ async def siblings(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     index = _registered_index(service.log, _entry_of_path(request))
     kind = negotiated(request, media.CBOR)
-    ids = [entry_id(service.log.stored(other).entry) for other in service.log.siblings(index)]
+    ids = [entry_id(entry) for _, entry in service.log.siblings(index)]
     return web.Response(body=encode(ids), headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
 

@@ -90,9 +90,18 @@ async def _site(runner: Runner, service: Service) -> AsyncIterator[str]:
         await service.bodies.stop(BODY_GRACE_SECONDS)
     finally:
         service.stopping = True
+        # A client that does not read its answer would hold the stop for as long as aiohttp waits, twice.
+        deadline = asyncio.get_running_loop().call_later(settings.drain_timeout, _abort_all, runner)
         await runner.cleanup()
+        deadline.cancel()
         if service.background:
             await asyncio.wait(set(service.background), timeout=settings.drain_timeout)
+
+
+def _abort_all(runner: Runner) -> None:
+    for connection in runner.server.connections if runner.server is not None else ():
+        if connection.transport is not None:
+            connection.transport.abort()
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:

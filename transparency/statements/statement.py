@@ -79,6 +79,9 @@ class Statement:
         """Read one statement; *payload* completes a detached one, and must equal an attached one."""
         message = Sign1.from_bytes(data)
         headers = message.headers
+        if labels.VDS in headers:
+            # RFC 9942 §2: 395 makes it a receipt. A verifier would refuse it as a statement, so a log must not take it.
+            raise MalformedError("protected header 395 (vds) makes this a receipt, not a statement")
         claims = Claims.from_map(headers.get(labels.CWT_CLAIMS))
         alg = _algorithm(headers)
         kid = _kid(headers)

@@ -117,11 +117,14 @@ class FaultyStore:
     def heads(self) -> Iterator[SignedHead]:
         return self._call("heads", self._store.heads)
 
+    def heads_made(self) -> int:
+        return self._call("heads_made", self._store.heads_made)
+
     def find(self, entry: Entry) -> int | None:
         return self._call("find", lambda: self._store.find(entry))
 
-    def siblings(self, tbs_digest: bytes) -> list[int]:
-        return self._call("siblings", lambda: self._store.siblings(tbs_digest))
+    def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
+        return self._call("siblings", lambda: self._store.siblings(tbs_digest, most))
 
     def indexed_size(self) -> int:
         return self._call("indexed_size", self._store.indexed_size)

@@ -132,13 +132,17 @@ class MemoryStore:
             heads = list(self._heads.values())
         yield from heads
 
+    def heads_made(self) -> int:
+        with self._lock:
+            return len(self._heads)
+
     def find(self, entry: Entry) -> int | None:
         with self._lock:
             return self._digests.get(entry)
 
-    def siblings(self, tbs_digest: bytes) -> list[int]:
+    def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
         with self._lock:
-            return list(self._siblings.get(tbs_digest, ()))
+            return [(index, self._entries[index].entry) for index in self._siblings.get(tbs_digest, ())][:most]
 
     def indexed_size(self) -> int:
         with self._lock:
