@@ -85,6 +85,31 @@ def test_a_detached_statement_needs_its_payload(run: Run, good: Run, folder: Pat
     assert receipts_of(Sign1.from_bytes(whole)) == receipts_of(Sign1.from_bytes(apart))
 
 
+def test_detached_leaves_the_record_out_of_the_output_also_when_it_came_in_the_statement(
+    good: Run, run: Run, signed: Path, served: Served
+) -> None:
+    good("submit", signed, "--log", served.url, "--detached", "--out", "apart.cose")
+
+    apart = Path("apart.cose").read_bytes()
+    assert Sign1.from_bytes(apart).payload is None
+    assert SAMPLE.read_bytes()[:40] not in apart
+    good("keys", "--log", served.url, "--out", "log.keys")
+    beside = ("--log-key", "log.keys", "--issuer-key", served.public, "--payload", "session.json")
+    assert run("verify", "apart.cose", *beside).exit_code == 0
+
+
+@pytest.mark.parametrize("flag", [("--private",), ("--sub", "other"), ("--content-type", "text/plain")], ids=str)
+def test_how_to_sign_cannot_be_said_of_what_is_signed_already(
+    run: Run, signed: Path, served: Served, flag: tuple[str, ...]
+) -> None:
+    """--private on a signed file used to send the record in the clear."""
+    result = run("submit", signed, "--log", served.url, *flag)
+
+    assert result.exit_code == 64
+    assert "signed already" in result.stderr
+    assert not signed.with_suffix(".t.cose").exists()
+
+
 def test_pinned_keys_decide_whether_the_receipt_is_taken(good: Run, run: Run, signed: Path, served: Served) -> None:
     good("keys", "--log", served.url, "--out", "log.keys")
     Path("other.pem").write_bytes(OTHER_KEY.public.to_pem())

@@ -71,6 +71,12 @@ def command(
             data, load_private(key, passphrase_file), file, iss=iss, sub=sub, content_type=content_type, private=private
         )
         data = signed.statement
+    elif private or sub is not None or content_type is not None:
+        # Silently registering what was signed otherwise would send a record to the log that was to stay private.
+        raise CommandError(
+            Exit.USAGE, f"{file} is signed already: --private, --sub and --content-type say how to sign a record",
+            "Give the record itself, with --key and --iss.",
+        )  # fmt: skip
     statement = _read(file, data, record)
     # A detached statement goes with its record; an attached one needs nothing beside it.
     beside = statement.payload if statement.message.payload is None else None
@@ -81,7 +87,7 @@ def command(
             _print_pending(submission, as_json=as_json)
             return
         trusted = _check(client, submission.receipt, statement, pinned)
-    complete = data if detached else statement.message.with_payload(statement.payload).to_bytes()
+    complete = statement.message.with_payload(None if _leaves_out(statement, detached) else statement.payload).to_bytes()
     write_output(target, attach_receipts(complete, _receipts(statement.message, submission.receipt)), force=force)
     _print_done(target, submission, statement, trusted=trusted, as_json=as_json)
 
@@ -93,6 +99,11 @@ def _read(file: str, data: bytes, record: bytes | None) -> Statement:
         if not _is_sign1(data):
             raise CommandError(Exit.BAD_INPUT, f"{file} is not a signed statement: {error}") from error
         raise CommandError(Exit.BAD_INPUT, f"{file} is not a statement a log registers: {error}") from error
+
+
+def _leaves_out(statement: Statement, detached: bool) -> bool:
+    """The digest in a hash envelope is no record: it stays, whatever is left out."""
+    return detached and statement.envelope is None
 
 
 def _is_sign1(data: bytes) -> bool:
