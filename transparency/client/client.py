@@ -6,6 +6,7 @@ With pinned keys a receipt is checked before it is handed out: what a log says a
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import secrets
 import ssl
@@ -24,7 +25,7 @@ from transparency.client.retry import Backoff, parse_http_date
 from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
-from transparency.errors import MalformedError, OverloadedError, UnreachableError
+from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
 from transparency.statements.statement import Statement, parse_entry_id
 
 COSE = "application/cose"
@@ -34,12 +35,17 @@ MAX_RECEIPT = 256 * 1024
 MAX_KEYS = 4 * 1024 * 1024
 MAX_STATEMENT = 64 * 1024 * 1024
 MAX_POLICY = 16 * 1024 * 1024
+MAX_ARTIFACT = 1024 * 1024 * 1024
+# A large record may take its time on a slow line, but not for ever.
+_SLOWEST_BYTES_PER_SECOND = 64 * 1024
 _MAX_LOCATION = 2048
+_OK = 200
 _CREATED = 201
 _ACCEPTED = 202
 _NO_CONTENT = 204
 # RFC 6750 §2.1 b64token. A line break in a token would be a second header.
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class LogClient:
         location = self._location(url, answer)
         if answer.status == _ACCEPTED:
             answer = await self._poll(location, answer, wait=wait)
-        elif answer.status not in (_CREATED, 200):  # some services answer 200 to a statement they know
+        elif answer.status not in (_CREATED, _OK):  # some services answer 200 to a statement they know
             raise _not_a_log(self.url, f"it answered {answer.status} to a registration")
         receipt = None
         if answer.status not in (_ACCEPTED, _NO_CONTENT):
@@ -165,6 +171,26 @@ class LogClient:
     async def policy(self) -> bytes:
         """The registration policy in force, as the TOML document that stands on the log."""
         return (await self._get(self.url / "policy", "application/toml", MAX_POLICY)).body
+
+    async def put_artifact(self, record: bytes) -> bool:
+        """Have the log keep *record* beside itself, under its SHA-256; True if it did not have it before."""
+        url = self._artifact(hashlib.sha256(record).hexdigest())
+        headers = self._authorised({"Content-Type": "application/octet-stream"})
+        patience = len(record) / _SLOWEST_BYTES_PER_SECOND
+        answer = await self._transport.send(Request("PUT", url, headers, record, patience=patience))
+        if answer.status not in (_OK, _CREATED):
+            raise _not_a_log(self.url, f"it answered {answer.status} to an artifact")
+        return answer.status == _CREATED
+
+    async def artifact(self, digest: str, *, most: int = MAX_ARTIFACT) -> bytes:
+        """The record whose SHA-256 is *digest* (hexadecimal), checked against it; needs a token that may read."""
+        headers = self._authorised({"Accept": "application/octet-stream"})
+        patience = most / _SLOWEST_BYTES_PER_SECOND
+        request = Request("GET", self._artifact(digest), headers, None, most, patience=patience)
+        record = (await self._transport.send(request)).body
+        if hashlib.sha256(record).hexdigest() != digest:
+            raise ProofError("the log answered with another record than the one asked for: its SHA-256 differs")
+        return record
 
     async def clock_skew(self) -> float | None:
         """Seconds by which the log's ``Date`` is ahead of our clock, give or take half a second; None without one."""
@@ -207,6 +233,11 @@ class LogClient:
             msg = "that is not an entry id"
             raise MalformedError(msg)
         return URL(f"{self.url / 'entries'}/{quote(entry_id, safe='')}", encoded=True)
+
+    def _artifact(self, digest: str) -> URL:
+        if not _DIGEST.fullmatch(digest):
+            raise MalformedError("an artifact is named by its SHA-256: 64 lower-case hexadecimal digits")
+        return self.url / "artifacts" / digest
 
     def _location(self, asked: URL, answer: Answer) -> URL:
         """Where the receipt is (API-1, API-2: a MUST). Only at the same origin: our token goes there."""

@@ -1,22 +1,28 @@
 """From a record to a signed statement: what a submitter does before anything is sent. Pure.
 
-The bytes of the record are signed exactly as they are. A VAC record also gets its trace-metadata, at label 100 of the
-unprotected header as the draft says, and as a signed copy at -70100 of the protected one (design section 6): the
-first is a hint anyone can change, the second is what a verifier can hold the issuer to.
+The bytes of the record are signed exactly as they are. A record of a known format also gets its trace-metadata, at
+label 100 of the unprotected header as the draft says, and as a signed copy at -70100 of the protected one (design
+section 6): the first is a hint anyone can change, the second is what a verifier can hold the issuer to.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from transparency.cose import labels
 from transparency.cose.keys import Signer
 from transparency.errors import MalformedError
-from transparency.records import strict_json, vac
+from transparency.records import convert, strict_json
+from transparency.records import format as known
+from transparency.records.detect import Detected, UnknownFormatError, detect
 from transparency.records.trace_metadata import TraceMetadata, describe_or_reason
 from transparency.statements.statement import sign_envelope, sign_statement
+
+LARGEST_ATTACHED: Final = 64 * 1024
+"""Up to here ``submit`` puts the record into the statement; above, its digest (design section 6)."""
 
 _EXTENSIONS = {
     ".json": "application/json",
@@ -30,6 +36,33 @@ _EXTENSIONS = {
     ".xml": "application/xml",
     ".zip": "application/zip",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a record says of itself, found out once and used for everything that is signed about it."""
+
+    detected: Detected | None
+    sessions: tuple[str | bytes, ...]
+    finished: bool
+    metadata: TraceMetadata | None
+    note: str
+    """Why there is no trace-metadata, for the person who signs; empty where there is."""
+    problem: str
+    """Why the bytes are not a record that can be read; empty where they are."""
+
+    @classmethod
+    def of(cls, record: bytes) -> About:
+        try:
+            detected = detect(record)
+        except UnknownFormatError as error:
+            return cls(None, (), True, None, describe_or_reason(record)[1], str(error))
+        metadata, note = describe_or_reason(record)
+        try:
+            outline = convert.outline(record, detected)
+        except MalformedError as error:
+            return cls(detected, (), True, None, note, str(error))
+        return cls(detected, outline.session_ids, outline.finished, metadata, note, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,67 +87,71 @@ def sign_record(
     name: str = "",
     detached: bool = False,
     private: bool = False,
+    envelope: bool = False,
+    trace_metadata: bool | None = None,
+    headers: Mapping[int | str, Any] | None = None,
     iat: int | None = None,
+    about: About | None = None,
 ) -> SignedRecord:
-    """Sign *record* for *iss*. *sub* defaults to a VAC record's session id, *content_type* to what *name* suggests.
+    """Sign *record* for *iss*. *sub* defaults to its session id, *content_type* to what its content or *name* says.
 
-    *private* signs the record's SHA-256 (RFC 9995) so that the log never sees the record; trace-metadata is then left
-    out, because it tells whose session it was.
+    *envelope* signs the record's SHA-256 (RFC 9995): the record travels beside the statement. *private* is that for a
+    record the log never sees; trace-metadata is then left out unless *trace_metadata* asks for it, because it tells
+    whose session it was. *headers* are put into the protected header as they are.
     """
-    metadata, note = describe_or_reason(record)
-    if sub is None:
-        sub = _subject(record, metadata)
-    if content_type is None:
-        content_type = guess_content_type(record, name)
-    headers: dict[int | str, Any] = {}
+    about = about or About.of(record)
+    metadata, note = about.metadata, about.note
+    if trace_metadata is False or (private and not trace_metadata):
+        metadata, note = None, "a private statement carries no trace-metadata" if private else "it was left out"
+    sub = subject_of(about) if sub is None else sub
+    content_type = guess_content_type(record, name, about.detected) if content_type is None else content_type
+    protected: dict[int | str, Any] = dict(headers or {})
     unprotected: dict[int | str, Any] = {}
-    if private:
-        metadata, note = None, "a private statement carries no trace-metadata"
     if metadata is not None:
-        headers[labels.TRACE_METADATA_SIGNED] = metadata.to_map()
+        protected[labels.TRACE_METADATA_SIGNED] = metadata.to_map()
         unprotected[labels.TRACE_METADATA] = metadata.to_map()
-    if private:
+    if private or envelope:
         statement = sign_envelope(
-            hashlib.sha256(record).digest(), signer, iss=iss, sub=sub, preimage_content_type=content_type, iat=iat
-        )
+            hashlib.sha256(record).digest(), signer, iss=iss, sub=sub, preimage_content_type=content_type,
+            headers=protected, unprotected=unprotected, iat=iat,
+        )  # fmt: skip
     else:
         statement = sign_statement(
-            record, signer, iss=iss, sub=sub, content_type=content_type, headers=headers, unprotected=unprotected,
+            record, signer, iss=iss, sub=sub, content_type=content_type, headers=protected, unprotected=unprotected,
             detached=detached, iat=iat,
         )  # fmt: skip
     return SignedRecord(statement, sub, content_type, metadata, note)
 
 
-def guess_content_type(record: bytes, name: str = "") -> str:
-    """By content for a VAC record, else by the file's extension, else nothing is claimed."""
-    if _is_vac(record):
-        return vac.CONTENT_TYPE
+def guess_content_type(record: bytes, name: str = "", detected: Detected | None = None) -> str:
+    """By content for a record of a known format, else by the file's extension, else nothing is claimed."""
+    detected = detected or _detected(record)
+    if detected is not None and detected.format is not known.COSE:
+        return detected.format.content_type
     dot = name.rfind(".")
-    known = _EXTENSIONS.get(name[dot:].lower()) if dot > 0 else None
-    if known is not None:
-        return known
-    return "application/json" if _is_json_object(record) else "application/octet-stream"
+    by_name = _EXTENSIONS.get(name[dot:].lower()) if dot > 0 else None
+    if by_name is not None:
+        return by_name
+    return "application/json" if _is_json(record) else "application/octet-stream"
 
 
-def _subject(record: bytes, metadata: TraceMetadata | None) -> str:
-    session = metadata.session_id if metadata is not None else None
-    if session is None and _is_vac(record):
-        summary = vac.read_vac(record)
-        session = summary.session_id if summary is not None else None
+def subject_of(about: About) -> str:
+    """The session id, verbatim (formats.md 9.1); of several sessions in one file the first."""
+    session = about.sessions[0] if about.sessions else None
     if not isinstance(session, str) or not session:
-        msg = "what the statement is about (sub) is not known for this record; say it"
-        raise MalformedError(msg)
+        reason = f" ({about.problem})" if about.problem else ""
+        raise MalformedError(f"what the statement is about (sub) is not known for this record{reason}; say it")
     return session
 
 
-def _is_vac(record: bytes) -> bool:
+def _detected(record: bytes) -> Detected | None:
     try:
-        return vac.read_vac(record) is not None
-    except MalformedError:
-        return False
+        return detect(record)
+    except UnknownFormatError:
+        return None
 
 
-def _is_json_object(record: bytes) -> bool:
+def _is_json(record: bytes) -> bool:
     if record[:1] not in (b"{", b"["):
         return False
     try:

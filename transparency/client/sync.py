@@ -53,6 +53,12 @@ class SyncLogClient:
     def policy(self) -> bytes:
         return self._run(self._client.policy())
 
+    def put_artifact(self, record: bytes) -> bool:
+        return self._run(self._client.put_artifact(record))
+
+    def artifact(self, digest: str) -> bytes:
+        return self._run(self._client.artifact(digest))
+
     def clock_skew(self) -> float | None:
         return self._run(self._client.clock_skew())
 

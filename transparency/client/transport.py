@@ -36,6 +36,8 @@ class Request:
     body: bytes | None = None
     most: int = 1024 * 1024
     """No answer to this request is larger; more is refused while it is being read."""
+    patience: float = 0.0
+    """Seconds this exchange may take beyond the usual: for bodies that are large on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Transport:
     ) -> None:
         self._given = session
         self._session = session
-        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._timeout = timeout
         self._tls = tls
         self.backoff = backoff or Backoff()
         self.clock = clock
@@ -108,7 +110,7 @@ class Transport:
             headers={"Accept-Encoding": "identity", **request.headers},
             data=None if request.body is None else io.BytesIO(request.body),
             allow_redirects=False,
-            timeout=self._timeout,
+            timeout=aiohttp.ClientTimeout(total=self._timeout + request.patience),
             ssl=self._tls if self._tls is not None else True,
         ) as response:
             body = await _read(response, request.most)

@@ -65,6 +65,13 @@ def create_durably(path: Path, data: bytes, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def publish_durably(descriptor: int, temporary: Path, path: Path) -> None:
+    """As ``create_durably`` for a file too large for memory: *temporary*, open as *descriptor*, is complete."""
+    os.fsync(descriptor)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
 def sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

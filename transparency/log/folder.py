@@ -3,6 +3,7 @@
 DIR/log.sqlite     tree, statements, heads, intake          DIR/keys/*.pem   private keys, mode 0600
 DIR/access.sqlite  tokens                                   DIR/lock         held by the owner
 DIR/config.toml    origin, iss, watermark, policy key       DIR/admin.sock   the owner's door for commands
+DIR/artifacts/     records too large for a statement, by their SHA-256
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class Folder:
     @property
     def socket(self) -> Path:
         return self.path / "admin.sock"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.path / "artifacts"
 
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()

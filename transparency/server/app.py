@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
+from transparency.log.artifacts import ArtifactStore
+from transparency.log.folder import Folder
 from transparency.log.log import Log
 from transparency.server.bodies import Bodies, expect_later
 from transparency.server.limits import RateLimiter
@@ -27,6 +29,8 @@ def create_app(
 
     Raises :class:`LogUnusableError` if two keys of the log would share a path (KEY-6).
     """
+    artifacts = ArtifactStore(Folder(log.data).artifacts)
+    artifacts.clear_incoming()
     service = Service(
         log=log,
         settings=settings,
@@ -35,6 +39,7 @@ def create_app(
         bodies=Bodies(timeout=settings.body_timeout, budget=settings.max_body_bytes),
         metrics=Metrics(lambda: log_gauges(log)),
         limiter=_limiter(settings, clock),
+        artifacts=artifacts,
         endpoints={endpoint.handler: endpoint for endpoint in ENDPOINTS},
         openapi=openapi(ENDPOINTS, version=_version(), open_scopes=_open_scopes(settings)),
     )

@@ -7,8 +7,8 @@ connections that may each send four megabytes are four gigabytes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -20,6 +20,8 @@ from transparency.server.problems import ProblemError, unavailable
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HTTP_1_1 = (1, 1)
 _POLL_SECONDS = 0.01
+# A body that is not held but passed on may be large; it still has to come at some speed.
+_LEAST_BYTES_PER_SECOND = 32 * 1024
 
 
 class Bodies:
@@ -55,9 +57,38 @@ class Bodies:
         finally:
             self.held -= len(body)
 
+    async def pieces_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
+        """The body piece by piece, for a handler that keeps none of it; the limit is on all of it, 413 beyond."""
+        _check_head(request, limit, _ARTIFACT_WORDS)
+        await _continue(request)
+        started = asyncio.get_running_loop().time()
+        size = 0
+        while True:
+            late = started + self._timeout + size / _LEAST_BYTES_PER_SECOND
+            piece = await self._piece(request, late)
+            if not piece:
+                return
+            size += len(piece)
+            if size > limit:
+                raise too_large(limit, _ARTIFACT_WORDS)
+            yield piece
+
+    async def _piece(self, request: web.Request, late: float) -> bytes:
+        with self._problems():
+            if self._stopping:
+                raise TimeoutError
+            async with asyncio.timeout(self._timeout) as timeout:
+                if late < (timeout.when() or late):
+                    timeout.reschedule(late)
+                self._reading.add(timeout)
+                try:
+                    return await request.content.readany()
+                finally:
+                    self._reading.discard(timeout)
+
     async def _read(self, request: web.Request, limit: int, body: bytearray) -> None:
         content = request.content
-        try:
+        with self._problems():
             if content.is_eof():
                 # The whole request came in one piece, as small ones do: no timer is needed.
                 self._hold(content.read_nowait(), body, limit)
@@ -69,6 +100,12 @@ class Bodies:
                         self._hold(chunk, body, limit)
                 finally:
                     self._reading.discard(timeout)
+
+    @contextmanager
+    def _problems(self) -> Iterator[None]:
+        """What can go wrong while a body arrives, in the client's words."""
+        try:
+            yield
         except TimeoutError:
             if self._stopping:
                 raise unavailable("The Transparency Service is stopping; nothing was accepted", 5.0) from None
@@ -87,22 +124,22 @@ class Bodies:
             raise OverloadedError("Too many large requests at once; nothing was accepted")
 
 
-def too_large(limit: int) -> ProblemError:
-    return ProblemError(
-        413,
-        "Content Too Large",
-        f"The request body may have up to {limit} bytes; register a large record as a hash envelope (RFC 9995)",
-        close=True,
-    )
+_STATEMENT_WORDS = "register a large record as a hash envelope (RFC 9995)"
+_ARTIFACT_WORDS = "a larger record can be registered without the log keeping it"
 
 
-def _check_head(request: web.Request, limit: int) -> None:
+def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:
+    detail = f"The request body may have up to {limit} bytes; {words}"
+    return ProblemError(413, "Content Too Large", detail, close=True)
+
+
+def _check_head(request: web.Request, limit: int, words: str = _STATEMENT_WORDS) -> None:
     """What the header alone tells is answered before a byte of the body is asked for."""
     length = request.content_length
     if length is None and "Transfer-Encoding" not in request.headers:
         raise ProblemError(411, "Length Required", "The request needs a body with a Content-Length or chunked framing")
     if length is not None and length > limit:
-        raise too_large(limit)
+        raise too_large(limit, words)
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         # Decompressing would let a small request become a large one; statements are small and signed as they are.

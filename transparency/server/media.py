@@ -13,6 +13,7 @@ CBOR = "application/cbor"
 TOML = "application/toml"
 JSON = "application/json"
 FORM = "multipart/form-data"
+OCTETS = "application/octet-stream"
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t\x20-\x7e])*"'

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from transparency.errors import StoreError
+from transparency.log.artifacts import ArtifactStore
 from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.keyset import ServiceKeys
@@ -46,6 +47,7 @@ class Service:
     bodies: Bodies
     metrics: Metrics
     limiter: RateLimiter | None
+    artifacts: ArtifactStore
     endpoints: dict[Handler, Endpoint] = field(default_factory=dict)
     stopping: bool = False
     # Set when the store failed: the process has to stop rather than guess (design §4).
@@ -54,6 +56,8 @@ class Service:
     openapi: bytes = b""
     # Registrations that outlive their request because it was answered 202.
     background: set[asyncio.Task[object]] = field(default_factory=set)
+    # Artifacts on their way to the disk.
+    uploads: int = 0
     _directory: tuple[ServiceKeys, KeyDirectory] | None = None
 
     @property

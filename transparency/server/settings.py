@@ -35,6 +35,9 @@ class ServerSettings:
     # One request's body has this long to arrive; all bodies being held together have this many bytes.
     body_timeout: float = 30.0
     max_body_bytes: int = 256 * 1024 * 1024
+    # Records beside the log (PUT /artifacts): the size of one, and how many may be on their way at once.
+    max_artifact_bytes: int = 256 * 1024 * 1024
+    max_uploads: int = 8
     idle_timeout: float = 60.0
     max_header_line: int = 8_190
     max_headers: int = 64

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from transparency.server import consistency, entries, keys, media, metrics, operations, policy
+from transparency.server import artifacts, consistency, entries, keys, media, metrics, operations, policy
 from transparency.server.endpoints import Answer, Endpoint, Parameter
 from transparency.server.tokens import Scope
 
 _ID = Parameter("id", "path", "Entry id: base64url of the entry's SHA-256, 43 characters", {
     "type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"})  # fmt: skip
+_DIGEST = Parameter("digest", "path", "SHA-256 of the record: 64 lower-case hexadecimal digits", {
+    "type": "string", "pattern": "^[0-9a-f]{64}$"})  # fmt: skip
 _SIZE = {"type": "integer", "minimum": 0}
 _RECEIPT = (media.COSE, media.RECEIPT)
 _STATEMENT = (media.COSE, media.STATEMENT)
@@ -59,6 +61,32 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: Answer("Array of entry ids", (media.CBOR,))},
         scope=Scope.READ,
         parameters=(_ID,),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "PUT",
+        "/artifacts/{digest}",
+        artifacts.keep,
+        "Keep a record beside the log, under its SHA-256, before a hash envelope over it is registered",
+        {
+            200: Answer("These bytes were kept before", (), ("Location",)),
+            201: Answer("Kept, durably", (), ("Location",)),
+        },
+        scope=Scope.SUBMIT,
+        accepts=(media.OCTETS,),
+        parameters=(_DIGEST,),
+    ),
+    Endpoint(
+        "GET",
+        "/artifacts/{digest}",
+        artifacts.fetch,
+        "A record kept beside the log",
+        {
+            200: Answer("The exact bytes; their name is their proof", (media.OCTETS,), ("ETag", "Cache-Control")),
+            304: Answer("The client has it", (), ("ETag",)),
+        },
+        scope=Scope.READ,
+        parameters=(_DIGEST,),
         errors=frozenset({404, 406}),
     ),
     Endpoint(
