@@ -1,0 +1,35 @@
+"""What holds for every test: nothing it makes the program print is a traceback, a private key or a token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+
+import pytest
+
+# A token's secret is `tl_<id>_<43 characters>`; shown once by `token create`, on standard output, and nowhere else.
+LEAKS = {
+    "a traceback": re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE),
+    "a private key": re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    "a token": re.compile(r"\btl_[0-9A-Za-z]+_[0-9A-Za-z_-]{43}\b"),
+}
+
+
+def leaks_in(text: str) -> list[str]:
+    return [what for what, pattern in LEAKS.items() if pattern.search(text)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that passed but let something out. A failing one shows pytest's own tracebacks, not ours."""
+    report = yield
+    if report.passed and report.when in ("call", "teardown"):
+        found = leaks_in(f"{report.capstdout}\n{report.capstderr}\n{report.caplog}")
+        if found:
+            report.outcome = "failed"
+            report.longrepr = (
+                f"{item.nodeid} let {' and '.join(found)} into its output:\n{report.caplog}{report.capstderr}"
+            )
+    return report
