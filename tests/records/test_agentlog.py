@@ -322,24 +322,6 @@ def test_a_million_wrong_events_give_a_bounded_answer() -> None:
     assert len(agentlog.check(data, AGENTLOG)) == 1000
 
 
-def test_a_real_diff_gives_line_ranges() -> None:
-    record = converted(FIXTURE.read_bytes())
-
-    assert record["file-attribution"] == {
-        "files": [
-            {
-                "path": "heater.py",
-                "conversations": [
-                    {
-                        "contributor": {"type": "ai", "model-id": "m-large"},
-                        "ranges": [{"start-line": 2, "end-line": 3}],
-                    }
-                ],
-            }
-        ]
-    }
-
-
 SAMPLE_FILES = sorted(path for path in SAMPLES.glob("*.json") if "schema" not in path.name) if SAMPLES.is_dir() else []
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 from transparency.errors import MalformedError
 from transparency.records import json_sequence
 from transparency.records.agentlog_check import check_document
-from transparency.records.agentlog_diffs import attribution
 from transparency.records.canonical import (
     AGENT,
     HUMAN,
@@ -55,13 +54,9 @@ def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 -
     root, events = _document(data)
     draft = _envelope(root, format, data)
     delegated = draft.parent_session is not None
-    edits: list[Mapping[str, Any]] = []
     for unit in _events(data, events) if events is not None else ():
         draft.units += 1
         _event(draft, unit, delegated=delegated)
-        if isinstance(unit.value, dict) and unit.value.get("type") == "fileOperation":
-            edits.append(unit.value)
-    draft.attribution = attribution(edits, draft.model_id)
     return [draft]
 
 

@@ -26,6 +26,7 @@ from transparency.records import (
     vac_upgrade,
 )
 from transparency.records import format as known
+from transparency.records.attribution import attribute
 from transparency.records.canonical import SessionDraft
 from transparency.records.detect import Detected, detect, without_bom
 from transparency.records.format import Format
@@ -76,6 +77,8 @@ def convert(data: bytes, *, created: str, detected: Detected | None = None) -> l
         return vac_upgrade.upgrade(body, detected.format)
     raw_hash = hashlib.sha256(data).hexdigest()
     drafts = _drafts(body, detected.format)
+    for draft in drafts:
+        attribute(draft)
     records = [draft.finish(data, created, raw_hash=raw_hash) for draft in drafts]
     if len(body) != len(data):
         for record in records:
