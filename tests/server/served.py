@@ -180,3 +180,13 @@ def _fits(template: str, path: str) -> bool:
     return len(parts) == len(pattern) and all(
         want == have or want.startswith("{") for want, have in zip(pattern, parts, strict=True)
     )
+
+
+async def until_found(site: Served, location: str) -> Reply:
+    for _ in range(300):
+        reply = await site.get(location)
+        if reply.status == 200:
+            return reply
+        assert reply.status in (204, 404)
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{location} was never found; the issuer was {ISS}")
