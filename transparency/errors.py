@@ -66,6 +66,10 @@ class FolderOwnedError(TransparencyError):
     """Another process holds the data folder."""
 
 
+class RunningElsewhereError(FolderOwnedError):
+    """Another process holds the high-water mark: this log runs from another folder, and this one is a copy of it."""
+
+
 class UnreachableError(TransparencyError):
     """The log did not answer, or not as a log does."""
 

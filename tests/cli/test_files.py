@@ -78,7 +78,7 @@ def test_a_missing_file_is_66_an_empty_one_65(tmp_path: Path) -> None:
     assert [caught.value.code for caught in (missing, empty, folder)] == [66, 65, 66]
 
 
-def test_a_file_that_cannot_be_read_is_66(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_is_65(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(b"x")
     if os.geteuid() == 0:  # root may read every file: let the system say what it says to others
         monkeypatch.setattr(Path, "open", _forbidden)
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_66(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(CommandError, match="Permission denied") as caught:
         read_input(tmp_path / "a")
 
-    assert caught.value.code is Exit.NO_INPUT
+    assert caught.value.code is Exit.BAD_INPUT
 
 
 def _forbidden(path: Path, *_: object) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -138,6 +139,7 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.OverloadedError("x"), Exit.TRY_LATER),
     (errors.JudgementStaleError("x"), Exit.TRY_LATER),
     (errors.FolderOwnedError("x"), Exit.TRY_LATER),
+    (errors.RunningElsewhereError("x"), Exit.TRY_LATER),
     (errors.UnreachableError("x"), Exit.UNREACHABLE),
     (errors.StoreError("x"), Exit.INTERNAL),
     (errors.TipMovedError("x"), Exit.INTERNAL),
@@ -155,6 +157,7 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (PermissionError(13, "Permission denied", "x"), Exit.CANNOT_WRITE),
     (OSError(28, "No space left", "x"), Exit.CANNOT_WRITE),
     (FileExistsError(17, "exists", "x"), Exit.CANNOT_WRITE),
+    (sqlite3.DatabaseError("file is not a database"), Exit.NEGATIVE),
     (ModuleNotFoundError("No module", name="sqlite_utils"), Exit.INTERNAL),
     (CommandError(Exit.USAGE, "x"), Exit.USAGE),
     (ZeroDivisionError("secret detail"), Exit.INTERNAL),

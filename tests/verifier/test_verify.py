@@ -46,7 +46,7 @@ def test_the_sentence_says_what_by_whom_where_and_when() -> None:
 
     assert report.summary == (
         'Verified: a statement about "urn:example:1" signed by "https://issuer.example" is registered in the log '
-        '"log.example/tlog" of "https://log.example" at index 5 since 2026-03-01T09:00:00Z at the latest.'
+        '"log.example/tlog" of "https://log.example" at index 5 and was there by 2026-03-01T09:00:00Z.'
     )
 
 

@@ -144,9 +144,8 @@ class _Demo:
         text = ended.stdout.decode("utf-8", "replace")
         if ended.returncode != expect:
             sys.stdout.write(text)
-            raise CommandError(
-                Exit.NEGATIVE, f"`transparency {arguments}` ended with {ended.returncode}, not {int(expect)}"
-            )
+            code = Exit.CANNOT_WRITE if ended.returncode == Exit.CANNOT_WRITE else Exit.NEGATIVE
+            raise CommandError(code, f"`transparency {arguments}` ended with {ended.returncode}, not {int(expect)}")
         for line in text.splitlines():
             if line and (not only_failures or "✗" in line):
                 sys.stdout.write(f"    {line}\n")
@@ -179,7 +178,9 @@ class _Demo:
             url = process.stdout.readline().decode().strip()
         if not url.startswith("http"):
             lines = errors.read_text("utf-8", "replace").splitlines()
-            raise CommandError(Exit.INTERNAL, f"the log did not start: {lines[-1] if lines else 'it said nothing'}")
+            said = lines[-1].removeprefix("error: ") if lines else "it said nothing"
+            code = Exit.CANNOT_WRITE if process.wait(_STOP_SECONDS) == Exit.CANNOT_WRITE else Exit.INTERNAL
+            raise CommandError(code, f"the log did not start: {said}")
         return url
 
     def _environment(self, *, colours: bool = True) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
 
 STDIO = "-"
@@ -18,8 +18,11 @@ MAX_INPUT = 256 * 1024 * 1024
 MAX_KEY_FILE = 1024 * 1024
 
 
-def read_input(path: str | Path, *, most: int = MAX_INPUT) -> bytes:
-    """The bytes of *path* (``-`` is standard input), refused above *most* before they are all in memory."""
+def read_input(path: str | Path, *, most: int = MAX_INPUT, may_be_empty: bool = False) -> bytes:
+    """The bytes of *path* (``-`` is standard input), refused above *most* before they are all in memory.
+
+    Only a record *may be empty*: nothing at all is a record too, but no statement and no key.
+    """
     name = str(path)
     try:
         if name == STDIO:
@@ -29,11 +32,13 @@ def read_input(path: str | Path, *, most: int = MAX_INPUT) -> bytes:
                 if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and os.fstat(file.fileno()).st_size > most:
                     raise _too_large(name, most)
                 data = file.read(most + 1)
+    except PermissionError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{name}: {error.strerror}", OTHER_USER) from error
     except OSError as error:
         raise CommandError(Exit.NO_INPUT, f"{name}: {error.strerror}") from error
     if len(data) > most:
         raise _too_large(name, most)
-    if not data:
+    if not data and not may_be_empty:
         raise CommandError(Exit.BAD_INPUT, f"{'standard input' if name == STDIO else name} is empty")
     return data
 

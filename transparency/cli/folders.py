@@ -6,37 +6,80 @@ log: a running server through its socket, else the folder itself (design section
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
-from transparency.errors import JudgementStaleError, RefusedError
+from transparency.cose import labels
+from transparency.errors import JudgementStaleError, MalformedError, RefusedError
 from transparency.log.admin import Admin
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.keyset import ServiceKeys
+from transparency.statements.statement import Claims
 
 _ATTEMPTS = 5
 
 
-def require_log(data: Path) -> Folder:
-    """The folder *data*, which must hold a log."""
+def find_log(data: Path) -> Folder | None:
+    """The folder *data* if it holds a log. One that is there and another user's is not taken for none."""
     folder = Folder(data.absolute())
-    if not folder.exists():
-        raise CommandError(
-            Exit.NO_INPUT, f"there is no log in {data}", f"Make one with `transparency init --data {data}`."
-        )
+    try:
+        if not folder.exists():
+            return None
+        unreadable = [
+            path for path in (folder.config, folder.database) if path.exists() and not os.access(path, os.R_OK)
+        ]
+    except PermissionError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{data}: {error.strerror}", OTHER_USER) from error
+    if unreadable:
+        raise CommandError(Exit.BAD_INPUT, f"{data / unreadable[0].name}: Permission denied", OTHER_USER)
     return folder
+
+
+def require_log(data: Path, hint: str | None = None) -> Folder:
+    """The folder *data*, which must hold a log."""
+    folder = find_log(data)
+    if folder is None:
+        make_one = f"Make one with `transparency init --data {data}`."
+        raise CommandError(Exit.NO_INPUT, f"there is no log in {data}", make_one if hint is None else hint)
+    return folder
+
+
+def check_names(origin: str | None, iss: str | None) -> None:
+    """Before a log is made: its names stand in every receipt for ever, and a wrong one is blamed on its flag."""
+    if origin is not None:
+        # A C2SP checkpoint's key name is the origin: not empty, no white space, no plus sign.
+        if not origin or not origin.isprintable() or any(c.isspace() or c == "+" for c in origin):
+            raise CommandError(
+                Exit.USAGE, f"--origin {origin!r} has a space, a plus sign or a control character, or is empty",
+                "It is a name like log.example/agents.",
+            )  # fmt: skip
+        if iss is None:
+            check_iss(f"https://{origin}", "--origin")
+    if iss is not None:
+        check_iss(iss, "--iss")
+
+
+def check_iss(iss: str, flag: str = "--iss") -> None:
+    try:
+        Claims.from_map({labels.CLAIM_ISS: iss, labels.CLAIM_SUB: "-"})
+    except MalformedError as error:
+        what = "as https://ORIGIN" if flag == "--origin" else "as an iss"
+        raise CommandError(Exit.USAGE, f"{flag} cannot be used {what}: {error}") from error
+    if not iss.isprintable() or " " in iss:
+        raise CommandError(Exit.USAGE, f"{flag} has a space or a control character")
 
 
 def refuse_existing_log(data: Path, hint: str) -> None:
     """Before a log is made: the folder must be absent or empty."""
-    if Folder(data.absolute()).exists():
+    if find_log(data) is not None:
         raise CommandError(Exit.CANNOT_WRITE, f"{data} holds a log already", hint)
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")

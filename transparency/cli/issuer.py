@@ -9,16 +9,14 @@ import click
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.folders import change_policy, require_log
+from transparency.cli.folders import change_policy, check_iss, require_log
 from transparency.cli.keyfiles import load_public
 from transparency.cli.output import done, note, out, print_json, safe
 from transparency.cli.settings import data_option, json_option
-from transparency.cose import labels
 from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError
 from transparency.log.admin import open_admin
 from transparency.policy.document import Policy
-from transparency.statements.statement import Claims
 
 
 @click.group()
@@ -47,7 +45,7 @@ def command() -> None:
 def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Let an issuer register statements signed with these keys."""
     folder = require_log(data)
-    _check_iss(iss)
+    check_iss(iss)
     public = load_public(keys)
 
     def build(policy: Policy, entry: str) -> Policy | None:
@@ -72,7 +70,7 @@ def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
 def list_(data: Path, as_json: bool) -> None:
     """Show the issuers of the policy in force."""
     require_log(data)
-    with open_admin(data) as admin:
+    with open_admin(data, reading=True) as admin:
         policy = Policy.from_toml(admin.call("documents")["policy"])
     if as_json:
         rows = [{"iss": each.iss, "keys": [_row(key) for key in each.keys]} for each in policy.issuers]
@@ -105,13 +103,6 @@ def remove(data: Path, iss: str, kid: str | None, as_json: bool) -> None:
     with open_admin(data) as admin:
         policy, _ = change_policy(admin, folder, build)
     _report(policy, iss, "may no longer register" + (" with that key" if kid else ""), as_json=as_json)
-
-
-def _check_iss(iss: str) -> None:
-    try:
-        Claims.from_map({labels.CLAIM_ISS: iss, labels.CLAIM_SUB: "-"})
-    except MalformedError as error:
-        raise CommandError(Exit.USAGE, f"no statement can have this --iss: {error}") from error
 
 
 def _find(keys: tuple[PublicKey, ...], kid: str) -> PublicKey:

@@ -22,7 +22,8 @@ _NAMES = [each.name for each in ALGORITHMS.values()]
     type=click.Choice(_NAMES, case_sensitive=False),
     default="ES256",
     show_default=True,
-    help="Signature algorithm.",
+    metavar="NAME",
+    help=f"Signature algorithm: {', '.join(_NAMES)}.",
 )
 @click.option(
     "--out", required=True, type=click.Path(), metavar="PEM", help="Private key; NAME.pub.pem is written too."

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.folders import refuse_existing_log, require_log, rotate_key
+from transparency.cli.folders import check_names, refuse_existing_log, require_log, rotate_key
 from transparency.cli.output import BAD, GOOD, done, err, note, out, print_json, print_tree, safe, timestamp
 from transparency.cli.settings import data_option, json_option
 from transparency.cose.algorithms import algorithm
@@ -38,7 +38,7 @@ def command() -> None:
 def status(data: Path, as_json: bool) -> None:
     """Size, root and policy of a log, and what is waiting."""
     require_log(data)
-    with open_admin(data) as admin:
+    with open_admin(data, reading=True) as admin:
         answer = dict(admin.call("status"))
     view = {
         "origin": answer["origin"], "iss": answer["iss"], "size": answer["size"], "root": answer["root"].hex(),
@@ -93,7 +93,8 @@ def backup(data: Path, target: Path, with_keys: bool, as_json: bool) -> None:
     require_log(data)
     if os.path.lexists(target):
         raise CommandError(Exit.CANNOT_WRITE, f"{target} exists and is left as it is", "Name a new folder.")
-    size = backups.backup(data, target, with_keys=with_keys)
+    with storage(f"copying {data} to {target}"):
+        size = backups.backup(data, target, with_keys=with_keys)
     if as_json:
         print_json({"backup": str(target), "size": size, "with-keys": with_keys})
         return
@@ -123,10 +124,12 @@ def restore(
 
     With --new-origin a new log is made: new name, new keys, the same issuers, none of the old entries.
     """
-    require_log(source)
+    require_log(source, "--from is the folder that `transparency log backup` wrote.")
     refuse_existing_log(data, "Move it away first; nothing is replaced.")
     if new_origin is not None:
-        created = backups.restore_as_new(source, data, clock=system_clock, origin=new_origin or None)
+        check_names(new_origin or None, None)
+        with storage(f"copying {source} to {data}"):
+            created = backups.restore_as_new(source, data, clock=system_clock, origin=new_origin or None)
         if as_json:
             print_json({"data": str(data), "origin": created.origin, "size": 2})
         else:
@@ -138,9 +141,10 @@ def restore(
             Exit.NO_INPUT, f"{source} was copied without the private keys",
             f"Put the log's keys/*.pem into {source / 'keys'} first.",
         )  # fmt: skip
-    size = backups.restore(
-        source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark
-    )
+    with storage(f"copying {source} to {data}"):
+        size = backups.restore(
+            source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark
+        )
     if as_json:
         print_json({"data": str(data), "size": size})
         return

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 import click
 
-from transparency.cli.errors import DEBUG_VARIABLE, Failure, describe
+from transparency.cli.errors import DEBUG_VARIABLE, CommandError, Failure, describe
 from transparency.cli.exits import Exit
 from transparency.cli.lazy import LazyGroup
+from transparency.cli.redaction import misplaced, redacted
 
 _COMMANDS = {
     "demo": ("transparency.cli.demo", "Watch a session being registered and verified, in a minute."),
@@ -53,11 +54,15 @@ class Cli(LazyGroup):
                 words, name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
             )
         try:
+            _refuse_secrets(words)
             with self.make_context(name, words, **extra) as ctx:
                 self.invoke(ctx)
                 sys.stdout.flush()
         except click.exceptions.Exit as done:
             sys.exit(done.exit_code)
+        except click.exceptions.NoArgsIsHelpError as asked:
+            # A group without a command: its help, as the root gives its own.
+            click.echo(asked.ctx.get_help())
         except BrokenPipeError:
             _quiet_broken_pipe()
         except (KeyboardInterrupt, click.Abort, EOFError):
@@ -99,11 +104,18 @@ def _fail(error: Exception, words: Sequence[str]) -> NoReturn:
     if os.environ.get(DEBUG_VARIABLE) == "1":
         import traceback
 
-        traceback.print_exception(error)
+        click.echo(redacted("".join(traceback.format_exception(error))), err=True)
     failure: Failure = describe(error)
     flags = words[: words.index("--")] if "--" in words else words
     click.echo(failure.to_json() if "--json" in flags else failure.line(), err=True)
     sys.exit(failure.code)
+
+
+def _refuse_secrets(words: Sequence[str]) -> None:
+    """Before anything is done with them: a path made of a private key would become a file's or folder's name."""
+    fault = misplaced(words, os.environ)
+    if fault is not None:
+        raise CommandError(Exit.USAGE, fault)
 
 
 def _never_fail_to_encode() -> None:

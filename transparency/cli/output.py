@@ -15,8 +15,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from transparency.cli.redaction import redacted
 from transparency.verifier.display import safe_text
 
+LONGEST_LINE = 600
 GOOD, BAD, UNSURE, DIM = "green", "bold red", "yellow", "dim"
 
 
@@ -34,17 +36,22 @@ def safe(value: object) -> str:
     return escape(safe_text(value if isinstance(value, str) else str(value)))
 
 
+def _sentence(text: str) -> str:
+    """One of our own, with names in it that somebody gave: a key or token among them is not repeated."""
+    return escape(safe_text(redacted(text), LONGEST_LINE))
+
+
 def note(text: str) -> None:
     """A line for the person watching, on standard error."""
-    err().print(f"[{DIM}]{safe(text)}[/]")
+    err().print(f"[{DIM}]{_sentence(text)}[/]")
 
 
 def warn(text: str) -> None:
-    err().print(f"[{UNSURE}]warning:[/] {safe(text)}")
+    err().print(f"[{UNSURE}]warning:[/] {_sentence(text)}")
 
 
 def done(text: str) -> None:
-    err().print(f"[{GOOD}]✓[/] {safe(text)}")
+    err().print(f"[{GOOD}]✓[/] {_sentence(text)}")
 
 
 def print_json(value: object) -> None:

@@ -60,7 +60,7 @@ def _of_folder(data: Path) -> bytes:
     from transparency.log.admin import open_admin
 
     require_log(data)
-    with open_admin(data) as admin:
+    with open_admin(data, reading=True) as admin:
         toml = admin.call("documents")["policy"]
     if not isinstance(toml, bytes):
         raise CommandError(Exit.INTERNAL, "the log's owner did not answer with a policy")

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import ssl
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.folders import refuse_existing_log
+from transparency.cli.folders import check_names, find_log, refuse_existing_log
 from transparency.cli.init import log_creation_options
+from transparency.cli.listening import cannot_listen, check_base_url, check_can_append, check_can_listen
 from transparency.cli.output import done, note, warn
 from transparency.cli.settings import data_option
-from transparency.log.folder import Folder
+from transparency.cli.token import DAMAGED
+from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
+from transparency.log.mark import marks_beside
 from transparency.server.serve import serve, tls_context
 from transparency.server.settings import ServerSettings
 from transparency.server.tokens import TokenStore
@@ -50,27 +53,27 @@ def command(
     When it is ready, one line with its URL is printed on standard output.
     """
     settings = _settings(host, port, is_open, public, tls_cert, tls_key, base_url, rate_limit, access_log)
+    check_can_listen(host, port)
+    check_can_append(access_log)
     _prepare(data, origin, iss, watermark)
-    folder = Folder(data.absolute())
     log = Log.open(data, watermark=watermark)
-    tokens = TokenStore(folder.access)
-    _advise(data, log, tokens, settings)
+    path = Folder(data.absolute()).access
+    try:
+        with storage(path, DAMAGED):
+            tokens = TokenStore(path)
+            _advise(data, log, tokens, settings)
+    except BaseException:
+        asyncio.run(log.stop())
+        raise
 
     def ready(url: str) -> None:
         click.echo(base_url or url)
 
-    try:
-        asyncio.run(serve(log, settings, tokens, ready))
-    except OSError as error:
-        if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
-            raise CommandError(
-                Exit.CANNOT_WRITE,
-                f"cannot listen on {host}:{port}: {_reason(error)}",
-                "Choose another --port or --host.",
-            ) from error
-        raise
-    finally:
-        tokens.close()
+    with closing(tokens):
+        try:
+            asyncio.run(serve(log, settings, tokens, ready))
+        except OSError as error:
+            raise cannot_listen(host, port, error) or error from error
     note("stopped; everything that was acknowledged is committed")
 
 
@@ -80,6 +83,8 @@ def _settings(
 ) -> ServerSettings:  # fmt: skip
     if (tls_cert is None) != (tls_key is None):
         raise CommandError(Exit.USAGE, "--tls-cert and --tls-key belong together")
+    if base_url is not None:
+        check_base_url(base_url)
     settings = ServerSettings(
         host=host, port=port, open=is_open, public=public, tls_cert=tls_cert, tls_key=tls_key, base_url=base_url,
         access_log=access_log,
@@ -98,13 +103,37 @@ def _settings(
 
 
 def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None) -> None:
-    if Folder(data.absolute()).exists():
+    folder = find_log(data)
+    if folder is not None:
+        _check_same(Config.read(folder.config), origin, iss)
         return
+    check_names(origin, iss)
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
+    _refuse_to_forget(data, watermark)
     created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
     done(f"made a new log in {data}: {created.origin}, with its keys, policy and store")
     note(f"policy key thumbprint, for auditors to pin: {created.policy_thumbprint.hex()}")
     note(f"high-water mark: {created.watermark} (keep it apart from {data}; it detects old copies)")
+
+
+def _check_same(config: Config, origin: str | None, iss: str | None) -> None:
+    """A log keeps its names for ever: a flag that says another one is for another log."""
+    for flag, asked, known in (("--origin", origin, config.origin), ("--iss", iss, config.iss)):
+        if asked is not None and asked != known:
+            raise CommandError(
+                Exit.USAGE, f"{flag} {asked!r} is not this log's: it is {known!r}, for ever", f"Leave {flag} away."
+            )
+
+
+def _refuse_to_forget(data: Path, watermark: Path | None) -> None:
+    """Where a mark lies and no log, a log was: most likely its disk is not mounted. A new one would take its place."""
+    marks = [watermark] if watermark is not None and watermark.exists() else marks_beside(data)
+    if marks:
+        raise CommandError(
+            Exit.NEGATIVE, f"there is no log in {data}, but the high-water mark of one: {marks[0]}",
+            "Mount the disk or put the folder back. To start a new log instead, use `transparency init`; "
+            "the mark may go once nobody needs the old log.",
+        )  # fmt: skip
 
 
 def _advise(data: Path, log: Log, tokens: TokenStore, settings: ServerSettings) -> None:
@@ -121,9 +150,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _reason(error: OSError) -> str:
-    known = {errno.EADDRINUSE: "the address is in use", errno.EADDRNOTAVAIL: "not an address of this machine",
-             errno.EACCES: "not allowed"}  # fmt: skip
-    return known.get(error.errno or 0, str(error.strerror))

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
 
 NAMES: Final = frozenset({"log", "token", "key", "iss", "log_key", "issuer_key", "trust", "cacert"})
@@ -37,6 +37,8 @@ def read_config(path: Path) -> dict[str, str | list[str]]:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return {}
+    except PermissionError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{path}: {error.strerror}", OTHER_USER) from error
     except OSError as error:
         raise CommandError(Exit.NO_INPUT, f"{path}: {error.strerror}") from error
     if len(data) > MAX_CONFIG_BYTES:

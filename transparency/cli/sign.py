@@ -52,7 +52,7 @@ def command(
         raise CommandError(Exit.USAGE, "--detached and --private exclude each other")
     target = out if out is not None else default_out(file)
     refuse_existing(target, force=force)
-    record = read_input(file)
+    record = read_input(file, may_be_empty=True)
     signer = load_private(key, passphrase_file, alg)
     signed = sign_named(
         record, signer, file, iss=iss, sub=sub, content_type=content_type, detached=detached, private=private, iat=iat

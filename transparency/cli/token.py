@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import click
 
-from transparency.cli.errors import CommandError
+from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import require_log
 from transparency.cli.output import done, note, out, print_json, safe, timestamp
 from transparency.cli.settings import data_option, json_option
 from transparency.server.tokens import MAX_NOTE_CHARS, Scope, Token, TokenStore
 
+DAMAGED = "It holds nothing but tokens: move it away, and make new ones with `transparency token create`."
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 _DURATION = re.compile(r"([1-9][0-9]{0,4})([hdwy])")
 
@@ -88,11 +89,9 @@ def revoke(data: Path, token_id: str, as_json: bool) -> None:
 
 @contextmanager
 def _store(data: Path) -> Iterator[TokenStore]:
-    store = TokenStore(require_log(data).access)
-    try:
+    path = require_log(data).access
+    with storage(path, DAMAGED), closing(TokenStore(path)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def _seconds(text: str) -> int:

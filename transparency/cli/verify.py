@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -9,12 +10,13 @@ from rich.markup import escape
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import STDIO, read_input
+from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
 from transparency.cli.keyfiles import load_public
 from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_inputs import expand, find_payload
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
+from transparency.cose.keys import read_public_keys
 from transparency.errors import TransparencyError
 from transparency.verifier import Options, Report, TrustStore, Verifier, render_text
 
@@ -87,15 +89,21 @@ def _trust(log_keys: tuple[str, ...], issuer_keys: tuple[str, ...], trust: str |
 def _verify(verifier: Verifier, file: str, payload: str | None) -> tuple[Report, str | None]:
     data = read_input(file)
     if not data.startswith(_SIGN1_HEAD):
-        name = "standard input" if file == STDIO else file
-        raise CommandError(
-            Exit.BAD_INPUT, f"{name} is not a COSE_Sign1 message, so there is nothing to verify",
-            "`transparency inspect FILE` shows what a file is.",
-        )  # fmt: skip
+        raise _not_a_statement("standard input" if file == STDIO else file, data)
     if payload is not None:
-        return verifier.verify(data, read_input(payload)), payload
+        return verifier.verify(data, read_input(payload, may_be_empty=True)), payload
     record, path = find_payload(file, data)
     return verifier.verify(data, record), path
+
+
+def _not_a_statement(name: str, data: bytes) -> CommandError:
+    message = f"{name} is not a COSE_Sign1 message, so there is nothing to verify"
+    with contextlib.suppress(TransparencyError):
+        if len(data) <= MAX_KEY_FILE and read_public_keys(data):
+            # In the message, since of many files only that is shown: `--log-key A B` means the keys A and the file B.
+            message = f"{name} is a key file, not a statement; repeat --log-key or --issuer-key before each key file"
+            return CommandError(Exit.BAD_INPUT, message)
+    return CommandError(Exit.BAD_INPUT, message, "`transparency inspect FILE` shows what a file is.")
 
 
 def _outcome(verifier: Verifier, file: str) -> Report | CommandError:

@@ -68,4 +68,4 @@ def find_payload(file: str, data: bytes) -> tuple[bytes | None, str | None]:
     if not needs_payload(data):
         return None, None
     path = payload_beside(file)
-    return (None, None) if path is None else (read_input(path), path)
+    return (None, None) if path is None else (read_input(path, may_be_empty=True), path)

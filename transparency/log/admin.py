@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -20,6 +21,7 @@ from transparency.cose.cbor import decode, encode
 from transparency.errors import (
     FolderOwnedError,
     MalformedError,
+    RunningElsewhereError,
     StoreError,
     TransparencyError,
     UnreachableError,
@@ -27,6 +29,7 @@ from transparency.errors import (
 from transparency.log.appender import Clock
 from transparency.log.folder import Folder
 from transparency.log.log import Log, system_clock
+from transparency.log.reading import ReadOnlyAdmin
 from transparency.statements.statement import entry_id
 
 MAX_FRAME = 8 * 1024 * 1024
@@ -34,6 +37,7 @@ TIMEOUT = 60.0
 _LENGTH = struct.Struct(">I")
 # sun_path holds 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 100
+_NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class Admin(Protocol):
@@ -44,13 +48,28 @@ class Admin(Protocol):
 
 @contextlib.contextmanager
 def open_admin(
-    data: Path, *, watermark: Path | None = None, clock: Clock = system_clock, allow_lost_key: bool = False
+    data: Path,
+    *,
+    watermark: Path | None = None,
+    clock: Clock = system_clock,
+    allow_lost_key: bool = False,
+    reading: bool = False,
 ) -> Iterator[Admin]:
-    """The admin face of the log in *data*. *allow_lost_key* is for the command that replaces the key."""
+    """The admin face of the log in *data*. *allow_lost_key* is for the command that replaces the key.
+
+    *reading* is for those that change nothing: they also work on a folder that this user cannot write.
+    """
     try:
         log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key)
+    except RunningElsewhereError:
+        raise  # nobody owns this folder, so nobody answers on its socket
     except FolderOwnedError:
         yield _SocketAdmin(Folder(data.absolute()))
+        return
+    except OSError as error:
+        if not reading or error.errno not in _NOT_WRITABLE:
+            raise
+        yield ReadOnlyAdmin(Folder(data.absolute()))
         return
     with asyncio.Runner() as runner:
         # One operation, then it is closed: what waits in the intake is the server's to bring in.

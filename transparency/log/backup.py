@@ -20,7 +20,7 @@ from transparency.log.durable import create_durably, sync_folder
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
-from transparency.log.sqlite import SqliteStore
+from transparency.log.sqlite import SqliteStore, connect_for_reading
 
 
 def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
@@ -92,7 +92,7 @@ def restore_as_new(source: Path, data: Path, *, clock: Clock, origin: str | None
     """A new log with the issuers of the copy in *source*: new origin, new keys, nothing of the old tree."""
     copy = Folder(source.absolute())
     config = Config.read(copy.config)
-    store = SqliteStore(copy.database, migrate=False)
+    store = SqliteStore.for_reading(copy.database)
     try:
         policy = load_in_force(store, config.origin, config.policy_key).policy.policy
     finally:
@@ -114,7 +114,7 @@ def _new_mark(folder: Folder, origin: str, path: Path) -> None:
 
 def _copy_database(source: Path, target: Path) -> None:
     """SQLite's online backup: a consistent copy, also while somebody writes."""
-    reading = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)
+    reading = connect_for_reading(source)
     try:
         writing = sqlite3.connect(target)
         try:

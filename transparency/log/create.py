@@ -20,7 +20,7 @@ from transparency.log import schema
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import sign_document
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
-from transparency.log.mark import Mark, MarkValue, check_outside, default_path
+from transparency.log.mark import Mark, MarkValue, bearer_of, check_outside, default_path
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind, NewEntry
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -66,7 +66,7 @@ def create_log(
     mark_path = (watermark or default_path(data, origin)).absolute()
     check_outside(mark_path, data)
     if mark_path.exists():
-        raise LogUnusableError(f"{mark_path} is the high-water mark of a log with this origin; choose another --origin")
+        raise _taken(mark_path, origin)
     making = data.with_name(f".{data.name}.{secrets.token_hex(4)}.new")
     try:
         created, mark = _fill(make_folder(making), origin, iss, mark_path, clock(), tuple(issuers))
@@ -76,6 +76,22 @@ def create_log(
     mark_path.parent.mkdir(parents=True, exist_ok=True)
     Mark.create(mark_path, origin, mark).close()
     return created
+
+
+def _taken(mark: Path, origin: str) -> LogUnusableError:
+    """A file where the mark is to be. Whoever made it needs it: it is never replaced."""
+    bearer = bearer_of(mark, origin)
+    if bearer == "this log":
+        return LogUnusableError(
+            f"{mark} is the high-water mark of a log with this origin; put that log's folder back, or choose another "
+            "--origin for a new one"
+        )
+    if bearer == "another log":
+        return LogUnusableError(
+            f"{mark} is the high-water mark of a log with another origin; put that log's folder back, or name another "
+            "--watermark for a new one"
+        )
+    return LogUnusableError(f"{mark} is a file already, and no high-water mark; name a new file with --watermark")
 
 
 def _fill(

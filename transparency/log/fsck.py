@@ -8,12 +8,14 @@ was in force at its place.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.documents import InForce, advance, bootstrap
+from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
 from transparency.log.opening import check_mark
@@ -58,7 +60,7 @@ def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}")
     config = Config.read(folder.config)
-    store = SqliteStore(folder.database, migrate=False)
+    store = SqliteStore.for_reading(folder.database)
     try:
         report = FsckReport()
         try:
@@ -68,6 +70,13 @@ def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None
         return report
     finally:
         store.close()
+
+
+class _ReadOnlyFile(DurableFile):
+    """The mark of a log that is looked at only: it may lie on a read-only disk, or be another user's."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _silent(_done: int, _total: int) -> None:
@@ -196,7 +205,7 @@ class _Check:
 
     def _check_mark(self, path: Path) -> None:
         try:
-            mark = Mark.open(path, self._config.origin)
+            mark = Mark.open(path, self._config.origin, _ReadOnlyFile)
         except LogUnusableError as error:
             self.report.add("mark", str(error))
             return

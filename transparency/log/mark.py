@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
+from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
 from transparency.log.durable import DurableFile, create_durably
 
 _MAGIC = b"TLMARK01"
@@ -74,7 +76,7 @@ class Mark:
         two from writing two histories.
         """
         if not self._file.lock():
-            raise FolderOwnedError(
+            raise RunningElsewhereError(
                 f"the high-water mark {self.path} is held by another process: this log is running from another folder"
             )
 
@@ -96,6 +98,27 @@ def default_path(data: Path, origin: str) -> Path:
     """Beside the data folder, never in it; the origin's hash in its name, so that a new log gets a new mark."""
     data = Path(os.path.abspath(data))  # noqa: PTH100 - resolve() would follow a link, and the mark with it
     return data.with_name(f"{data.name}.{hashlib.sha256(origin.encode()).hexdigest()[:8]}.mark")
+
+
+Bearer = Literal["this log", "another log", "nobody"]
+
+
+def bearer_of(path: Path, origin: str) -> Bearer:
+    """Whose mark the file *path* is, if it is one at all."""
+    with path.open("rb") as file:
+        data = file.read(_OFFSETS[1] + _SLOT_BYTES)
+    try:
+        slots = [_decode(data[offset : offset + _SLOT_BYTES], origin, path) for offset in _OFFSETS]
+    except LogUnusableError:
+        return "another log"
+    return "this log" if any(slots) else "nobody"
+
+
+def marks_beside(data: Path) -> list[Path]:
+    """Files with the name that the mark of a log in *data* has by default."""
+    data = Path(os.path.abspath(data))  # noqa: PTH100 - as above
+    named = re.compile(re.escape(data.name) + r"\.[0-9a-f]{8}\.mark")
+    return sorted(path for path in data.parent.iterdir() if named.fullmatch(path.name)) if data.parent.is_dir() else []
 
 
 def check_outside(mark: Path, data: Path) -> None:

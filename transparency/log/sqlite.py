@@ -7,6 +7,7 @@ any SQLite binding runs (no cursor attributes), because the power-cut tests run 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,37 @@ def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shi
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
 
 
+def connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - as above
+    """A connection that needs no write to the folder: a snapshot or a read-only mount can be looked at, too.
+
+    SQLite reads a WAL database only with its -shm file or where it can make one. Without a -wal file nobody is
+    writing, and the file is all there is: then it may be taken as immutable. That would overlook what is in a -wal.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    shared = path.with_name(f"{path.name}-shm")
+    fixed = not os.access(path.parent, os.W_OK)
+    unused = not log.exists() or (log.stat().st_size == 0 and not shared.exists())
+    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if fixed and unused else ''}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if unused or not fixed:
+            raise
+        raise LogUnusableError(
+            f"{log} cannot be read in a folder that is read-only; copy the folder to a place that can be written, and "
+            "look there"
+        ) from error
+    return connection
+
+
 class SqliteStore:
+    @classmethod
+    def for_reading(cls, path: Path) -> SqliteStore:
+        """For who looks only: the schema stays as it is, and the folder need not be writable."""
+        return cls(path, connect=connect_for_reading, migrate=False)
+
     def __init__(
         self, path: Path, *, connect: Callable[[Path], Any] = connect, synchronous: str = "FULL", migrate: bool = True
     ) -> None:
@@ -48,6 +79,8 @@ class SqliteStore:
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
             self._reader.execute("PRAGMA query_only = 1")
+        except LogUnusableError:
+            raise
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
         # The reader is used by the event loop and, in fsck and backup, by one more thread.

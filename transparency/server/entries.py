@@ -13,7 +13,6 @@ from transparency.errors import MalformedError, NotFoundError, RefusedError, Tra
 from transparency.log.log import Accepted, Failed, Found, Log, Pending, Registered
 from transparency.server import media
 from transparency.server.access_log import ENTRY
-from transparency.server.bodies import too_large
 from transparency.server.forms import StatementForm
 from transparency.server.problems import ProblemError, jittered
 from transparency.server.service import SERVICE, Service, finish, matches, negotiated, preferred, query_number
@@ -190,7 +189,12 @@ def _refuse_by_size(log: Log, data: bytes, payload: bytes | None) -> None:
     """A statement beyond the policy's size is 413, not a matter of its content (LEAF-8)."""
     limit = log.policy.max_statement_size
     if len(data) + len(payload or b"") > limit and len(Statement.from_bytes(data, payload).normalised) > limit:
-        raise too_large(limit)
+        raise ProblemError(
+            413,
+            "Content Too Large",
+            f"The policy takes statements of up to {limit} bytes, and this one has more; register a large record as a "
+            "hash envelope (RFC 9995)",
+        )
 
 
 class _StillPendingError(TransparencyError):

@@ -24,7 +24,7 @@ _OUTCOMES: Final[Mapping[Level, Outcome]] = {
 }
 # Where a VAC record may be looked for; anything else is not parsed only to compare a subject.
 _JSON_TYPES: Final = frozenset({CONTENT_TYPE, "application/json"})
-_UNSIGNED: Final = "label 100, which nobody signed,"
+_UNSIGNED: Final = "label 100 (which nobody signed)"
 
 
 def check_records(subject: Subject) -> tuple[list[Check], VacRecord | None]:

@@ -207,5 +207,5 @@ def _sentence(facts: Facts) -> str:
     if "index" in log:
         parts.append(f"at index {log['index'].value}")
     if "head-time" in log:
-        parts.append(f"since {iso_utc(int(log['head-time'].value))} at the latest")
+        parts.append(f"and was there by {iso_utc(int(log['head-time'].value))}")
     return "Verified: " + " ".join(parts)
