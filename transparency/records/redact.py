@@ -11,6 +11,7 @@ Pure: salts are passed in. Memory is for the file, the result and one JSON value
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from transparency.records.unit import MAX_LINE_BYTES
 
 # Of the 256 KiB that a protected header may have (cose/sign1.py); the rest is for claims and trace-metadata.
 MAX_HEADER_BYTES: Final = 224 * 1024
+MAX_SIDE_BYTES: Final = 256 * 1024 * 1024
 _SIDE_VERSION: Final = "transparency-redactions"
 
 
@@ -86,6 +88,34 @@ def redact(
     if omission is not None:
         omission.check(redacted)
     return work.result(redacted, data, format)
+
+
+@dataclass(frozen=True, slots=True)
+class SideFile:
+    """The owner's side file, read back: hashes of the redacted and the original record, and every item."""
+
+    record: str
+    original: str
+    items: list[Disclosure]
+
+
+def side_file_bytes(side_file: Mapping[str, Any]) -> bytes:
+    """A side file as it is written."""
+    return json.dumps(side_file, ensure_ascii=True, indent=1).encode() + b"\n"
+
+
+def read_side_file(data: bytes) -> SideFile:
+    """MalformedError where *data* is no side file."""
+    value = strict_json.loads(data, max_size=MAX_SIDE_BYTES)
+    if not isinstance(value, dict) or value.get(_SIDE_VERSION) != 1:
+        raise MalformedError(f'not a file of redactions: "{_SIDE_VERSION}": 1 is missing')
+    record, original, items = value.get("record-sha-256"), value.get("original-sha-256"), value.get("items")
+    if not isinstance(record, str) or not isinstance(original, str) or not isinstance(items, list):
+        raise MalformedError("a file of redactions has record-sha-256, original-sha-256 and items")
+    read = [Disclosure.from_item(item) for item in items]
+    if [item.number for item in read] != list(range(1, len(read) + 1)):
+        raise MalformedError("the items of a file of redactions are numbered from 1")
+    return SideFile(record, original, read)
 
 
 def _check_same_shape(before: bytes, after: bytes, format_: Format) -> None:
