@@ -1,0 +1,300 @@
+"""``transparency blame``: who or what wrote a line, and where that is proven (seed 000 §6.5).
+
+git blame → revision → registered record → range → receipt. Where one of the steps fails the answer is "not
+attributed", and says which; nothing is inferred from a commit's author.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.files import read_input
+from transparency.cli.git import UNCOMMITTED, Blamed, Repository
+from transparency.cli.keyfiles import load_public
+from transparency.cli.line_records import FOLDER, INDEX, Answer, Place, Shelf, entries_in, read_index
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
+from transparency.cli.settings import Setting, json_option
+from transparency.cli.working_tree import NotOpenedError, read_inside
+from transparency.errors import TransparencyError
+from transparency.records.range_check import Text
+from transparency.records.revisions import Revision, parse_revision
+from transparency.verifier import Report, TrustStore, Verifier
+
+_TARGET: Final = re.compile(r"(?P<file>.+?)(?::(?P<line>[1-9][0-9]{0,8}))?", re.DOTALL)
+_MAX_INDEX: Final = 64 * 1024 * 1024
+_RANK: Final = {"verified": 0, "warnings": 1, "cannot-tell": 2, "failed": 3}
+_STYLES: Final = {"verified": GOOD, "warnings": UNSURE, "cannot-tell": UNSURE, "failed": BAD}
+
+
+@click.command(
+    epilog="\b\nExample: transparency blame src/app.py:42 --records proofs --log-key log.keys --issuer-key i.pub.pem"
+)
+@click.argument("target", metavar="FILE[:LINE]")
+@click.option(
+    "--records", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
+    help="Folders of transparent statements (repeatable). Default: .transparency in the repository.",
+)  # fmt: skip
+@click.option("--repo", type=click.Path(path_type=Path), metavar="DIR", help="The git repository. Default: FILE's.")
+@click.option(
+    "--revision", metavar="TYPE:ID",
+    help="Take LINE as it is in this revision (git:…, jj:…, hg:…), instead of asking git blame.",
+)  # fmt: skip
+@click.option(
+    "--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable)."
+)
+@click.option(
+    "--issuer-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE",
+    help="Keys of the issuer (repeatable).",
+)  # fmt: skip
+@click.option(
+    "--trust", cls=Setting, type=click.Path(), metavar="TOML", help="Logs and issuers by name, with their keys."
+)
+@json_option()
+def command(
+    target: str, records: tuple[Path, ...], repo: Path | None, revision: str | None, log_key: tuple[str, ...],
+    issuer_key: tuple[str, ...], trust: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Say who or what wrote a line, and where that is proven.
+
+    Exit 0 if every line asked for is attributed by a record that verifies, 1 if a record that attributes one does not
+    verify, 2 if a line is not attributed or cannot be proven.
+    """
+    asked = _TARGET.fullmatch(target)
+    if asked is None:
+        raise CommandError(Exit.USAGE, "give a file, or FILE:LINE")
+    line = int(asked["line"]) if asked["line"] else None
+    verifier = Verifier(_trust(log_key, issuer_key, trust))
+    given = _given(revision, line)
+    if given is not None:
+        shelf = Shelf(_folders(records, None), Path(asked["file"]).name)
+        place = Place(asked["file"], line or 1, (given,), frozenset(), None)
+        found = [_Prover(verifier, shelf).line(line or 1, str(given), place)]
+    else:
+        found = _ask_git(asked["file"], line, records, repo, verifier)
+    if as_json:
+        print_json({"file": asked["file"], "lines": [each.to_json() for each in found]})
+    else:
+        _print(asked["file"], found, out())
+    raise click.exceptions.Exit(_exit(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Proven:
+    """An answer and what verifying its statement gave."""
+
+    answer: Answer
+    report: Report
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    line: int
+    revision: str
+    proven: _Proven | None
+    silent: int = 0
+    """Calls that the records of this revision declare as not attributed."""
+
+    @property
+    def reason(self) -> str:
+        """Why a line is not attributed."""
+        if self.silent:
+            return f"no recorded edit holds it; the session's record names {self.silent} calls whose edits are not seen"
+        if self.revision == "uncommitted":
+            return "it is not committed, and no record holds its text"
+        return "no registered record holds it"
+
+    def to_json(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"line": self.line, "revision": self.revision}
+        if self.proven is None:
+            return {**made, "attributed": False, "reason": self.reason}
+        answer, report = self.proven.answer, self.proven.report
+        return {
+            **made,
+            "attributed": True,
+            "contributor": dict(answer.contributor),
+            "session-id": answer.session_id,
+            "path": answer.path,
+            "range": dict(answer.range),
+            "basis": answer.basis,
+            "hash-checked": answer.checked,
+            "record": answer.statement.path,
+            "entry-id": answer.statement.entry_id,
+            "verdict": report.verdict,
+            "summary": report.summary,
+            "other-records": self.proven.others,
+        }
+
+
+def _given(revision: str | None, line: int | None) -> Revision | None:
+    if revision is None:
+        return None
+    found = parse_revision(revision)
+    if found is None or line is None:
+        raise CommandError(Exit.USAGE, "--revision is git:ID, jj:ID or hg:ID, and goes with FILE:LINE")
+    return found
+
+
+def _trust(log_keys: Sequence[str], issuer_keys: Sequence[str], trust: str | None) -> TrustStore:
+    store = TrustStore.from_keys(load_public(log_keys), load_public(issuer_keys))
+    if trust is None:
+        return store
+    try:
+        return store.merged(TrustStore.from_toml(read_input(trust), Path(trust).parent))
+    except TransparencyError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{trust}: {error}") from error
+
+
+def _folders(records: tuple[Path, ...], repository: Repository | None) -> list[Path]:
+    for folder in records:
+        if not folder.is_dir():
+            raise CommandError(Exit.NO_INPUT, f"{folder} is no folder")
+    if records:
+        return list(records)
+    default = repository.root / FOLDER if repository is not None else Path(FOLDER)
+    if not default.is_dir():
+        note(f"there are no records: give their folder with --records, or keep them in {FOLDER}")
+        return []
+    return [default]
+
+
+def _ask_git(
+    file: str, line: int | None, records: tuple[Path, ...], repo: Path | None, verifier: Verifier
+) -> list[_Line]:
+    # The file itself is not resolved: git knows a symbolic link by its own name.
+    folder = Path(file).parent if repo is None else repo
+    repository = Repository.at(folder)
+    whole = (Path(file).parent if repo is None else repo / Path(file).parent).resolve() / Path(file).name
+    try:
+        path = whole.relative_to(repository.root.resolve()).as_posix()
+    except ValueError as error:
+        raise CommandError(Exit.USAGE, f"{file} is not in the repository {repository.root}") from error
+    shelf = Shelf(_folders(records, repository), whole.name)
+    places, prover = _Places(repository, path), _Prover(verifier, shelf)
+    found = []
+    for blamed in repository.blame(path, None if line is None else (line, line)):
+        place = places.of(blamed)
+        shown = "uncommitted" if UNCOMMITTED.fullmatch(blamed.commit) else blamed.commit
+        found.append(prover.line(blamed.line, shown, place))
+    return found
+
+
+class _Places:
+    """Lines as their commits have them; what a commit says is asked for once."""
+
+    def __init__(self, repository: Repository, path: str) -> None:
+        self._repository = repository
+        self._path = path
+        self._index = read_index(_index(repository))
+        self._links: dict[str, tuple[tuple[Revision, ...], frozenset[str]]] = {}
+        self._texts: dict[tuple[str, str], Text | None] = {}
+
+    def of(self, blamed: Blamed) -> Place:
+        path = blamed.path or self._path
+        key = (blamed.commit, path)
+        if blamed.commit not in self._links:
+            self._links[blamed.commit] = self._link(blamed.commit)
+        if key not in self._texts:
+            data = self._read(*key)
+            self._texts[key] = None if data is None else Text(data)
+        return Place(path, blamed.original, *self._links[blamed.commit], self._texts[key])
+
+    def _link(self, commit: str) -> tuple[tuple[Revision, ...], frozenset[str]]:
+        if UNCOMMITTED.fullmatch(commit):
+            return (), frozenset()
+        names = self._repository.revisions(commit)
+        listed = (entry for said, entry in self._index for name in names if said.matches(name))
+        return tuple(names), entries_in(self._repository.notes(commit)) | frozenset(listed)
+
+    def _read(self, commit: str, path: str) -> bytes | None:
+        if not UNCOMMITTED.fullmatch(commit):
+            return self._repository.file_at(commit, path)
+        try:
+            return read_inside(self._repository.root, path)
+        except NotOpenedError:
+            return None
+
+
+def _index(repository: Repository) -> str:
+    try:
+        data = read_inside(repository.root, f"{FOLDER}/{INDEX}")
+    except NotOpenedError:
+        return ""
+    return (data or b"")[:_MAX_INDEX].decode("utf-8", "replace")
+
+
+class _Prover:
+    """Verifies each statement once."""
+
+    def __init__(self, verifier: Verifier, shelf: Shelf) -> None:
+        self._verifier = verifier
+        self._shelf = shelf
+        self._reports: dict[str, Report] = {}
+
+    def line(self, number: int, revision: str, place: Place) -> _Line:
+        """The answer that is proven best; among equals the one that the revision links."""
+        proven = [(answer, self._report(answer)) for answer in self._shelf.answers(place)]
+        if not proven:
+            return _Line(number, revision, None, self._shelf.silent(place))
+        answer, report = min(proven, key=lambda pair: _RANK[pair[1].verdict])
+        return _Line(number, revision, _Proven(answer, report, len(proven) - 1))
+
+    def _report(self, answer: Answer) -> Report:
+        statement = answer.statement
+        if statement.path not in self._reports:
+            self._reports[statement.path] = self._verifier.verify(statement.data, statement.given)
+        return self._reports[statement.path]
+
+
+def _exit(found: Iterable[_Line]) -> Exit:
+    verdicts = {"none" if each.proven is None else each.proven.report.verdict for each in found}
+    if "failed" in verdicts:
+        return Exit.NEGATIVE
+    if verdicts & {"none", "cannot-tell"} or not verdicts:
+        return Exit.CANNOT_TELL
+    return Exit.WARNINGS if "warnings" in verdicts else Exit.OK
+
+
+def _print(file: str, found: Sequence[_Line], console: Console) -> None:
+    for same, group in groupby(found, key=_sameness):
+        lines = list(group)
+        first, last = lines[0], lines[-1]
+        span = str(first.line) if first is last else f"{first.line}-{last.line}"
+        console.print(f"[bold]{safe(file)}:{span}[/]  {_who(first)}  [{DIM}]{safe(same[0])}[/]")
+        if first.proven is not None:
+            _print_proof(first.proven, console)
+
+
+def _sameness(each: _Line) -> tuple[str, int, str]:
+    proven = each.proven
+    return (each.revision, 0 if proven is None else id(proven.answer.range), each.reason if proven is None else "")
+
+
+def _who(each: _Line) -> str:
+    if each.proven is None:
+        return f"[{UNSURE}]not attributed[/]: {safe(each.reason)}"
+    who: Mapping[str, Any] = each.proven.answer.contributor
+    model = f" {safe(who['model-id'])}" if "model-id" in who else ""
+    return f"{safe(who.get('type', 'unknown'))}{model}, session {safe(each.proven.answer.session_id)}"
+
+
+def _print_proof(proven: _Proven, console: Console) -> None:
+    answer, report = proven.answer, proven.report
+    why = "named by its revision" if answer.basis == "revision" else "found by its text"
+    hashed = "text and hash agree" if answer.checked else "no hash to compare"
+    span = f"lines {answer.range['start-line']}-{answer.range['end-line']}"
+    console.print(f"  record {safe(answer.statement.path)}, {span}: {why}, {hashed}")
+    # The report made its sentence safe for a terminal.
+    console.print(f"  [{_STYLES[report.verdict]}]{safe(report.summary)}[/]")
+    if proven.others:
+        console.print(f"  [{DIM}]{proven.others} more records hold this line[/]")
