@@ -325,6 +325,31 @@ def test_a_disk_without_space_is_said_in_one_line(good: Run, run: Run, folder: P
     assert not (folder / "copy").exists()
 
 
+@pytest.mark.parametrize("size", [0, 1000, 20_000, 60_000])
+def test_a_log_that_does_not_fit_on_the_disk_is_73_and_is_not_made(run: Run, folder: Path, size: int) -> None:
+    with largest_file(size):
+        made = run("init", "--data", "log")
+        served = run("serve", "--data", "log", "--port", "0")
+
+    for result in (made, served):
+        assert result.exit_code == 73, result.output
+        assert "log" in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_a_demo_without_room_says_so(run: Run, folder: Path) -> None:
+    with largest_file(20_000):
+        result = run("demo", "--keep", "demo")
+    (folder / "file").touch()
+    below = run("demo", "--keep", "file/demo")
+
+    assert result.exit_code == 73
+    assert "the log did not start: " in result.stderr
+    assert below.exit_code in (66, 73)
+    assert "bug" not in result.stderr + below.stderr
+
+
 def test_a_busy_database_is_try_later(good: Run, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good("init", "--data", "log")
     good("token", "create", "--data", "log")

@@ -90,12 +90,12 @@ _FITTING = (
 )
 
 # By the beginning of SQLite's names for its errors (SQLITE_IOERR_WRITE, SQLITE_READONLY_DIRECTORY …).
-_DISK = "Look at the space, the permissions and the mount of its disk; nothing of this command was kept."
+DISK = "Look at the space, the permissions and the mount of its disk; nothing of this command was kept."
 _SQLITE: tuple[tuple[str, Exit, str, str], ...] = (
-    ("SQLITE_FULL", Exit.CANNOT_WRITE, "there is no space left to write it", _DISK),
-    ("SQLITE_READONLY", Exit.CANNOT_WRITE, "it cannot be written, the folder or the file is read-only", _DISK),
-    ("SQLITE_CANTOPEN", Exit.CANNOT_WRITE, "it, or a file beside it, cannot be opened", _DISK),
-    ("SQLITE_IOERR", Exit.CANNOT_WRITE, "the disk failed to read or write it", _DISK),
+    ("SQLITE_FULL", Exit.CANNOT_WRITE, "there is no space left to write it", DISK),
+    ("SQLITE_READONLY", Exit.CANNOT_WRITE, "it cannot be written, the folder or the file is read-only", DISK),
+    ("SQLITE_CANTOPEN", Exit.CANNOT_WRITE, "it, or a file beside it, cannot be opened", DISK),
+    ("SQLITE_IOERR", Exit.CANNOT_WRITE, "the disk failed to read or write it", DISK),
     ("SQLITE_BUSY", Exit.TRY_LATER, "another process is writing it", "Run the same command again later."),
     ("SQLITE_LOCKED", Exit.TRY_LATER, "another process is writing it", "Run the same command again later."),
     ("SQLITE_NOTADB", Exit.NEGATIVE, "it is damaged, or no SQLite database at all", ""),
@@ -148,6 +148,10 @@ def storage(what: Path | str, hint: str = "") -> Iterator[None]:
     """Around work on a database: what SQLite says of it becomes a failure that names the file, or *what* was done."""
     try:
         yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise CommandError(Exit.CANNOT_WRITE, f"{what}: {error.strerror}", DISK) from error
     except Exception as error:
         if not _is_sqlite(error):
             raise

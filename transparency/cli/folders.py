@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transparency.cli.errors import OTHER_USER, CommandError
+from transparency.cli.errors import DISK, OTHER_USER, CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cose import labels
-from transparency.errors import JudgementStaleError, MalformedError, RefusedError
+from transparency.errors import JudgementStaleError, MalformedError, RefusedError, StoreError
 from transparency.log.admin import Admin
+from transparency.log.create import Created
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
+from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.keyset import ServiceKeys
@@ -83,6 +85,15 @@ def refuse_existing_log(data: Path, hint: str) -> None:
         raise CommandError(Exit.CANNOT_WRITE, f"{data} holds a log already", hint)
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")
+
+
+def make_log(data: Path, *, origin: str | None, iss: str | None, watermark: Path | None) -> Created:
+    """A new log in *data*. A disk that does not take it leaves none, and is no fault of the store."""
+    try:
+        with storage(data):
+            return Log.create(data, origin=origin, iss=iss, watermark=watermark)
+    except StoreError as error:
+        raise CommandError(Exit.CANNOT_WRITE, f"{data}: {error}", DISK) from error
 
 
 def change_policy(

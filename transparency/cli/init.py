@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from transparency.cli.folders import check_names, refuse_existing_log
+from transparency.cli.folders import check_names, make_log, refuse_existing_log
 from transparency.cli.output import done, note, print_json, warn
 from transparency.cli.settings import data_option, json_option
 
@@ -33,14 +33,13 @@ def command(data: Path, origin: str | None, iss: str | None, watermark: Path | N
 
     Auditors pin the policy key's thumbprint, which is printed: publish it where the log cannot change it.
     """
-    from transparency.log.log import Log
     from transparency.log.mark import marks_beside
 
     check_names(origin, iss)
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     for stray in marks_beside(data):
         warn(f"{stray} is the mark of another log that was in {data}; this is a new one, with new keys")
-    created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
+    created = make_log(data, origin=origin, iss=iss, watermark=watermark)
     if as_json:
         print_json(
             {

@@ -13,7 +13,7 @@ import click
 
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.folders import check_names, find_log, refuse_existing_log
+from transparency.cli.folders import check_names, find_log, make_log, refuse_existing_log
 from transparency.cli.init import log_creation_options
 from transparency.cli.listening import cannot_listen, check_base_url, check_can_append, check_can_listen
 from transparency.cli.output import done, note, warn
@@ -110,7 +110,7 @@ def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | 
     check_names(origin, iss)
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     _refuse_to_forget(data, watermark)
-    created = Log.create(data, origin=origin, iss=iss, watermark=watermark)
+    created = make_log(data, origin=origin, iss=iss, watermark=watermark)
     done(f"made a new log in {data}: {created.origin}, with its keys, policy and store")
     note(f"policy key thumbprint, for auditors to pin: {created.policy_thumbprint.hex()}")
     note(f"high-water mark: {created.watermark} (keep it apart from {data}; it detects old copies)")
