@@ -58,7 +58,7 @@ def test_a_record_is_signed_first_when_key_and_issuer_are_given(good: Run, folde
 
     good("submit", "session.json", "--key", served.key, "--iss", ISS, "--log", served.url)
 
-    statement = Statement.from_bytes((folder / "session.t.cose").read_bytes())
+    statement = Statement.from_bytes((folder / "session.json.cose").read_bytes())
     assert statement.payload == SAMPLE.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""``transparency submit``: register a statement and keep it together with its receipt."""
+"""``transparency submit``: register sessions and statements, and keep each together with its receipt."""
 
 from __future__ import annotations
 
@@ -11,85 +11,155 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
 from transparency.cli.keyfiles import load_private, load_public, passphrase_option
-from transparency.cli.output import done, err, note, print_json, safe, timestamp
+from transparency.cli.output import print_json
+from transparency.cli.registration import Options, Registrar, with_receipt
+from transparency.cli.sessions import AGENTS, Source, expand, latest
 from transparency.cli.settings import Setting, iss_option, json_option, key_option, log_options
-from transparency.cli.sign import sign_named
-from transparency.client.client import Submission
+from transparency.cli.submit_output import print_outcome, print_pending, print_registered, registered, row, submit_many
 from transparency.client.pinning import check_receipt
 from transparency.client.sync import SyncLogClient
 from transparency.cose.keys import PublicKey
 from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
-from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
-from transparency.statements.transparent import attach_receipts, receipts_of
+from transparency.statements.transparent import attach_receipts
 
 _SIGN1_HEAD = b"\xd2"
 
 
-@click.command(epilog="\b\nExample: transparency submit session.cose --log https://log.example --out session.t.cose")
-@click.argument("file", type=click.Path())
+@click.command(
+    epilog="\b\nExamples: transparency submit session.jsonl --log https://log.example --key issuer.pem --iss https://me"
+    "\n          transparency submit --latest claude      (log, key and iss from the configuration)"
+    "\n          transparency submit session.cose --log https://log.example --out session.t.cose"
+)
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
+@click.option("--latest", type=click.Choice(AGENTS), help="The session this agent wrote to last, in its usual place.")
 @log_options()
 @click.option("--payload", type=click.Path(), metavar="FILE", help="The record of a detached statement.")
-@click.option(
-    "--out", type=click.Path(), metavar="COSE", help="Transparent statement. Default: FILE with .t.cose at its end."
-)
+@click.option("--out", type=click.Path(), metavar="COSE", help="Default: SESSION.cose; for a statement x.t.cose.")
 @click.option("--log-key", "log_key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE",
               help="Take the receipt only if it is signed with a key in this file (repeatable).")  # fmt: skip
 @key_option()
 @iss_option()
-@click.option("--sub", metavar="URI", help="As for `sign`, where FILE is a record.")
-@click.option("--content-type", metavar="T", help="As for `sign`, where FILE is a record.")
-@click.option("--private", is_flag=True, help="As for `sign`, where FILE is a record.")
-@click.option("--detached", is_flag=True, help="Leave the record out of the output file too.")
+@click.option("--sub", metavar="URI", help="What the statement is about. Default: the session id.")
+@click.option("--content-type", metavar="T", help="Media type of the record. Default: by its format.")
+@click.option("--private", is_flag=True, help="Register the record's SHA-256 only: the log never sees the record.")
+@click.option("--attach", is_flag=True, help="Put the record into the statement, however large it is.")
+@click.option("--trace-metadata", is_flag=True, help="With --private: say whose session it was all the same.")
+@click.option("--convert", is_flag=True, help="Register the canonical record (VAC) too; it names the session by hash.")
+@click.option("--detached", is_flag=True, help="Leave the record out of the output file.")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the receipt; print where it will be.")
 @passphrase_option()
-@click.option("--force", is_flag=True, help="Replace an existing output file.")
+@click.option("--force", is_flag=True, help="Replace an existing output file that is about something else.")
 @json_option()
 def command(
-    file: str, log: str, token: str | None, cacert: str | None, payload: str | None, out: str | None,
-    log_key: tuple[str, ...], key: str | None, iss: str | None, sub: str | None, content_type: str | None,
-    private: bool, detached: bool, no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool,
+    files: tuple[str, ...], latest: str | None, log: str, token: str | None, cacert: str | None, payload: str | None,
+    out: str | None, log_key: tuple[str, ...], key: str | None, iss: str | None, sub: str | None,
+    content_type: str | None, private: bool, attach: bool, trace_metadata: bool, convert: bool, detached: bool,
+    no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Register FILE on a log and write it with its receipt (a transparent statement).
+    """Register sessions on a log; each is written with its receipt to SESSION.cose, beside it.
 
-    FILE is a signed statement; a record is signed first if --key and --iss are given. Submitting the same statement
-    again gives the same receipt.
+    FILE is a session of any known agent or format, a folder of them, a pattern, or a signed statement. Up to 64 KiB a
+    session goes into the statement; a larger one is kept beside the log under its SHA-256. Submitting again changes
+    nothing; a session that has grown supersedes what was registered before.
     """
-    target = out if out is not None else _default_out(file)
-    if not no_wait:
-        refuse_existing(target, force=force)
-    data = read_input(file)
-    record = read_input(payload) if payload is not None else None
-    if not data.startswith(_SIGN1_HEAD):
-        if key is None or iss is None:
-            raise CommandError(
-                Exit.BAD_INPUT, f"{file} is not a signed statement",
-                "Sign it first (`transparency sign`), or give --key and --iss to do both.",
-            )  # fmt: skip
-        signed = sign_named(
-            data, load_private(key, passphrase_file), file, iss=iss, sub=sub, content_type=content_type, private=private
-        )
-        data = signed.statement
-    elif private or sub is not None or content_type is not None:
-        # Silently registering what was signed otherwise would send a record to the log that was to stay private.
+    if private and attach:
+        raise CommandError(Exit.USAGE, "--private and --attach exclude each other")
+    sources = _sources(files, latest)
+    if len(sources) > 1 and (out is not None or payload is not None or sub is not None):
+        raise CommandError(Exit.USAGE, "--out, --sub and --payload go with a single file", "Submit it by itself.")
+    pinned = load_public(log_key) if log_key else None
+    if len(sources) > 1 and any(_is_statement(source) for source in sources):
+        raise CommandError(Exit.USAGE, "a signed statement is submitted by itself", "Give sessions, or one statement.")
+    if len(sources) == 1 and _is_statement(sources[0]):
+        how = {"--private": private, "--attach": attach, "--trace-metadata": trace_metadata, "--convert": convert}
+        how |= {"--sub": sub is not None, "--content-type": content_type is not None}
+        _refuse_signing_options(sources[0].name, [name for name, given in how.items() if given])
+        target = out if out is not None else _default_out(sources[0].name)
+        if not no_wait:
+            refuse_existing(target, force=force)
+        statement = _read(sources[0].name, sources[0].read(), read_input(payload) if payload is not None else None)
+        with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
+            _submit_statement(client, statement, target, pinned, detached=detached, wait=not no_wait, as_json=as_json,
+                              force=force)  # fmt: skip
+        return
+    if key is None or iss is None:
         raise CommandError(
-            Exit.USAGE, f"{file} is signed already: --private, --sub and --content-type say how to sign a record",
+            Exit.BAD_INPUT, f"{sources[0].name} is not a signed statement",
+            "Give --key and --iss to sign it, or sign it first (`transparency sign`).",
+        )  # fmt: skip
+    options = Options(
+        iss, sub, content_type, private=private, attach=attach, detached=detached, trace_metadata=trace_metadata,
+        convert=convert, wait=not no_wait, force=force,
+    )  # fmt: skip
+    signer = load_private(key, passphrase_file)
+    with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
+        registrar = Registrar(client, signer, options, pinned)
+        if len(sources) > 1:
+            raise click.exceptions.Exit(submit_many(sources, registrar.register, as_json=as_json))
+        outcome = registrar.register(sources[0], out)
+    if as_json:
+        print_json(row(outcome))
+    else:
+        print_outcome(outcome)
+
+
+def _sources(files: tuple[str, ...], agent: str | None) -> list[Source]:
+    if agent is not None:
+        if files:
+            raise CommandError(Exit.USAGE, "--latest finds the session itself; it goes without FILE")
+        return [latest(agent)]
+    if not files:
+        raise CommandError(Exit.USAGE, "nothing to submit: give FILE, or --latest and an agent")
+    return expand(files)
+
+
+def _is_statement(source: Source) -> bool:
+    """By its first byte."""
+    if source.packed:
+        return False
+    if source.data is not None:
+        return source.data.startswith(_SIGN1_HEAD)
+    try:
+        with Path(source.name).open("rb") as file:
+            return file.read(1) == _SIGN1_HEAD
+    except OSError as error:
+        raise CommandError(Exit.NO_INPUT, f"{source.name}: {error.strerror}") from error
+
+
+def _refuse_signing_options(file: str, given: list[str]) -> None:
+    """Silently registering what was signed otherwise would send a record to the log that was to stay private."""
+    if given:
+        raise CommandError(
+            Exit.USAGE, f"{file} is signed already: {', '.join(given)} can only be said of a record",
             "Give the record itself, with --key and --iss.",
         )  # fmt: skip
-    statement = _read(file, data, record)
+
+
+def _submit_statement(
+    client: SyncLogClient, statement: Statement, target: str, pinned: tuple[PublicKey, ...] | None,
+    *, detached: bool, wait: bool, as_json: bool, force: bool,
+) -> None:  # fmt: skip
+    message = statement.message
     # A detached statement goes with its record; an attached one needs nothing beside it.
-    beside = statement.payload if statement.message.payload is None else None
-    pinned = load_public(log_key) if log_key else None
-    with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
-        submission = client.submit(data, beside, wait=not no_wait)
-        if submission.receipt is None:
-            _print_pending(submission, as_json=as_json)
-            return
-        trusted = _check(client, submission.receipt, statement, pinned)
-    complete = statement.message.with_payload(None if _leaves_out(statement, detached) else statement.payload).to_bytes()
-    write_output(target, attach_receipts(complete, _receipts(statement.message, submission.receipt)), force=force)
-    _print_done(target, submission, statement, trusted=trusted, as_json=as_json)
+    beside = statement.payload if message.payload is None else None
+    submission = client.submit(message.to_bytes(), beside, wait=wait)
+    if submission.receipt is None:
+        print_pending(submission, as_json=as_json)
+        return
+    # Pinned keys were used already. Without them the log's own word is at least held against itself.
+    if pinned is None:
+        check_receipt(submission.receipt, statement.entry, client.keys())
+    # The digest in a hash envelope is no record: it stays, whatever is left out.
+    left_out = detached and statement.envelope is None
+    complete = message.with_payload(None if left_out else statement.payload).to_bytes()
+    write_output(target, attach_receipts(complete, with_receipt(message, submission.receipt)), force=force)
+    body = registered(target, submission, statement, trusted=pinned is not None)
+    if as_json:
+        print_json(body)
+    else:
+        print_registered(body, trusted=pinned is not None)
 
 
 def _read(file: str, data: bytes, record: bytes | None) -> Statement:
@@ -101,11 +171,6 @@ def _read(file: str, data: bytes, record: bytes | None) -> Statement:
         raise CommandError(Exit.BAD_INPUT, f"{file} is not a statement a log registers: {error}") from error
 
 
-def _leaves_out(statement: Statement, detached: bool) -> bool:
-    """The digest in a hash envelope is no record: it stays, whatever is left out."""
-    return detached and statement.envelope is None
-
-
 def _is_sign1(data: bytes) -> bool:
     try:
         Sign1.from_bytes(data)
@@ -114,55 +179,5 @@ def _is_sign1(data: bytes) -> bool:
     return True
 
 
-def _check(client: SyncLogClient, receipt: bytes, statement: Statement, pinned: tuple[PublicKey, ...] | None) -> bool:
-    """Pinned keys were used already. Without them the log's own word is at least held against itself."""
-    if pinned is not None:
-        return True
-    check_receipt(receipt, statement.entry, client.keys())
-    return False
-
-
-def _receipts(message: Sign1, new: bytes) -> list[bytes]:
-    """The new receipt first (TSt-2: the order is a priority), then those that other logs gave before."""
-    receipt = Receipt.from_bytes(new)
-    kept = [new]
-    for old in receipts_of(message):
-        try:
-            known = Receipt.from_bytes(old)
-        except (MalformedError, UnsupportedAlgorithmError):
-            kept.append(old)  # of a kind we cannot read: somebody else's, not ours to drop
-            continue
-        if (known.iss, known.sub) != (receipt.iss, receipt.sub):
-            kept.append(old)
-    return kept
-
-
 def _default_out(file: str) -> str:
-    if file == STDIO:
-        return STDIO
-    return str(Path(file).with_suffix(".t.cose"))
-
-
-def _print_pending(submission: Submission, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"status": "pending", "entry-id": submission.entry_id, "location": submission.location})
-    else:
-        click.echo(submission.location)
-        note("accepted; submit the same file again, without --no-wait, for its receipt")
-
-
-def _print_done(target: str, submission: Submission, statement: Statement, *, trusted: bool, as_json: bool) -> None:
-    receipt = Receipt.from_bytes(submission.receipt or b"")
-    proof = receipt.inclusion[0]
-    body = {
-        "status": "registered", "entry-id": submission.entry_id, "location": submission.location, "file": target,
-        "iss": statement.iss, "sub": statement.sub, "log": receipt.sub, "index": proof.index, "tree-size": proof.size,
-        "time": timestamp(receipt.iat), "receipt-checked-with": "pinned keys" if trusted else "keys the log serves",
-    }  # fmt: skip
-    if as_json:
-        print_json(body)
-        return
-    done(f"{target}: registered as entry {proof.index} of {receipt.sub or 'the log'}, {timestamp(receipt.iat)}")
-    err().print(f"  [dim]{safe(submission.location)}[/]")
-    if not trusted:
-        note("the receipt was checked with the keys this log serves; pin them with --log-key")
+    return STDIO if file == STDIO else str(Path(file).with_suffix(".t.cose"))

@@ -200,6 +200,10 @@ class LogClient:
         # Date has whole seconds: on average it is half a second behind.
         return None if date is None else date + 0.5 - (before + self._transport.clock()) / 2
 
+    def entry_url(self, entry_id: str) -> str:
+        """Where the entry's receipt is to be had."""
+        return str(self._entry(entry_id))
+
     async def _poll(self, location: URL, answer: Answer, *, wait: bool) -> Answer:
         """Follow a 202: ask at *location*, not before ``Retry-After``, until it is no longer pending."""
         if not wait:

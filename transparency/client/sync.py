@@ -59,6 +59,9 @@ class SyncLogClient:
     def artifact(self, digest: str) -> bytes:
         return self._run(self._client.artifact(digest))
 
+    def entry_url(self, entry_id: str) -> str:
+        return self._client.entry_url(entry_id)
+
     def clock_skew(self) -> float | None:
         return self._run(self._client.clock_skew())
 

@@ -1,0 +1,358 @@
+"""Registering one session: what ``submit`` does with each, so that a kill at any point loses and doubles nothing.
+
+    1  read, detect, check; look at the statement kept beside it (reuse, continue, or refuse to touch it)
+    2  sign, and write the statement to SESSION.cose before anybody else sees it
+    3  upload the record, if the log is to have it beside the statement
+    4  register; check the receipt; write SESSION.cose again, with the receipt
+
+After a kill before 2 nothing happened. After it the same statement is found and registered again, which a log answers
+with the same entry. A statement that was never registered is not continued: the log is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.files import STDIO, read_input, write_output
+from transparency.cli.sessions import CANONICAL, PACKED, Source
+from transparency.client.client import Submission
+from transparency.client.kept import FIRST, Kept
+from transparency.client.pinning import check_receipt
+from transparency.client.signing import LARGEST_ATTACHED, About, SignedRecord, sign_record
+from transparency.client.sync import SyncLogClient
+from transparency.cose import labels
+from transparency.cose.keys import PublicKey, Signer
+from transparency.cose.sign1 import Sign1
+from transparency.errors import (
+    MalformedError,
+    ProofError,
+    ServiceRefusedError,
+    SignatureInvalidError,
+    TransparencyError,
+    UnsupportedAlgorithmError,
+)
+from transparency.records import canonical_json, convert, strict_json
+from transparency.records.violation import Violation
+from transparency.statements.receipt import Receipt
+from transparency.statements.statement import Statement
+from transparency.statements.transparent import attach_receipts, receipts_of
+
+Form = Literal["attached", "envelope", "private"]
+
+_NOT_FOUND = 404
+_MAYBE_LATER = frozenset({408, 429})
+_CLIENT_ERRORS = range(400, 500)
+
+
+class NotARecordError(CommandError):
+    """The file is in no format that is known; in a folder such files are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How sessions are to be signed and registered; the same for all of one command."""
+
+    iss: str
+    sub: str | None = None
+    content_type: str | None = None
+    private: bool = False
+    attach: bool = False
+    detached: bool = False
+    trace_metadata: bool = False
+    convert: bool = False
+    wait: bool = True
+    force: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What happened to one session."""
+
+    file: str
+    out: str
+    statement: Statement
+    form: Form
+    about: About
+    signed: SignedRecord
+    size: int
+    submission: Submission | None = None
+    trusted: bool = False
+    known: bool = False
+    """It had its receipt already; nothing was sent."""
+    new_artifact: bool | None = None
+    earlier: Kept | None = None
+    earlier_file: str | None = None
+    violations: list[Violation] = field(default_factory=list)
+    canonical: list[Outcome] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Registrar:
+    """One log, one issuer, one set of options."""
+
+    def __init__(
+        self, client: SyncLogClient, signer: Signer, options: Options, pinned: tuple[PublicKey, ...] | None = None
+    ) -> None:
+        self._client = client
+        self._signer = signer
+        self._options = options
+        self._pinned = pinned
+        self._served: tuple[PublicKey, ...] | None = None
+
+    def register(self, source: Source, out: str | None = None) -> Outcome:
+        """Sign and register the session, and its canonical records if asked for."""
+        record = source.read()
+        outcome = self._one(source, record, out or source.statement)
+        if self._options.convert:
+            self._convert(source, record, outcome)
+        return outcome
+
+    def _one(self, source: Source, record: bytes, out: str) -> Outcome:
+        about = self._about(source, record)
+        form = self._form(record)
+        kept = self._kept(out, record)
+        earlier, links = self._earlier(out, kept, about)
+        signed = self._sign(source, record, about, form, links)
+        same = kept is not None and kept.covers and self._says_the_same(out, kept, signed)
+        statement = kept.statement if same and kept is not None else Statement.from_bytes(signed.statement)
+        outcome = Outcome(source.name, out, statement, form, about, signed, len(record), earlier=earlier)
+        if about.detected is not None and not about.problem:
+            outcome.violations = convert.check(record, about.detected)
+        if same and kept is not None and self._is_done(kept, outcome):
+            return outcome
+        before = None if kept is None else kept.data
+        self._write_ahead(source, record, outcome, before if same and before is not None else signed.statement, before)
+        try:
+            self._send(record, outcome)
+        except ServiceRefusedError as error:
+            if error.status in _CLIENT_ERRORS and error.status not in _MAYBE_LATER:
+                self._take_back(outcome, before)
+            raise
+        return outcome
+
+    # -- what to sign ----------------------------------------------------------------------------------------------
+
+    def _about(self, source: Source, record: bytes) -> About:
+        about = About.of(record)
+        if about.problem and self._options.content_type is None:
+            hint = "Give --content-type T and --sub URI to register the bytes as they are."
+            if about.detected is not None:
+                hint = f"Its agent may be writing it just now: try again. {hint}"
+                raise CommandError(Exit.BAD_INPUT, f"{source.name}: {about.problem}", hint)
+            raise NotARecordError(Exit.BAD_INPUT, f"{source.name}: {about.problem}", hint)
+        return about
+
+    def _form(self, record: bytes) -> Form:
+        if self._options.private:
+            return "private"
+        return "attached" if self._options.attach or len(record) <= LARGEST_ATTACHED else "envelope"
+
+    def _sign(
+        self, source: Source, record: bytes, about: About, form: Form, links: dict[int | str, Any]
+    ) -> SignedRecord:
+        options = self._options
+        try:
+            return sign_record(
+                record, self._signer, iss=options.iss, sub=options.sub, content_type=options.content_type,
+                name=Path(source.name).name, private=form == "private", envelope=form != "attached",
+                trace_metadata=options.trace_metadata or None, headers=links, about=about,
+            )  # fmt: skip
+        except MalformedError as error:
+            hint = "Give --sub URI." if options.sub is None else "Check --iss, --sub and --content-type."
+            raise CommandError(Exit.BAD_INPUT, f"{source.name} cannot be signed: {error}", hint) from error
+
+    # -- what was signed before ------------------------------------------------------------------------------------
+
+    def _kept(self, out: str, record: bytes) -> Kept | None:
+        """The statement at *out*, if it is the issuer's own; None where there is nothing, or it is to be replaced."""
+        if out == STDIO or not Path(out).exists():
+            return None
+        kept = Kept.read(read_input(out), record, self._signer.public)
+        if kept is not None and kept.statement.iss == self._options.iss:
+            return kept
+        self._foreign(out, "is no statement by this key and issuer")
+        return None
+
+    def _earlier(self, out: str, kept: Kept | None, about: About) -> tuple[Kept | None, dict[int | str, Any]]:
+        """The statement that the new one continues, and the headers that say so."""
+        first: dict[int | str, Any] = {} if about.finished else {labels.SESSION_CHECKPOINT: FIRST}
+        if kept is None:
+            return None, first
+        if kept.covers:
+            return None, kept.links
+        sub = self._options.sub or next(iter(about.sessions), None)
+        if kept.statement.sub != sub and not kept.is_prefix:
+            self._foreign(out, "is about another session, or about bytes that this file does not begin with")
+            return None, first
+        if kept.receipts or self._is_registered(kept):
+            return kept, kept.next_links()
+        return None, kept.links or first
+
+    def _says_the_same(self, out: str, kept: Kept, signed: SignedRecord) -> bool:
+        """Whether the kept statement is what would be signed now: headers and payload, to the byte."""
+        fresh = Sign1.from_bytes(signed.statement)
+        if kept.statement.message.protected == fresh.protected and kept.statement.payload == fresh.payload:
+            return True
+        self._foreign(out, "is about these bytes, signed with other options")
+        return False
+
+    def _foreign(self, out: str, why: str) -> None:
+        if not self._options.force:
+            raise CommandError(Exit.CANNOT_WRITE, f"{out} {why}; it is left as it is", "Use --force or another --out.")
+
+    def _is_registered(self, kept: Kept) -> bool:
+        """Whether the log ever got a statement that was signed and has no receipt."""
+        try:
+            self._client.receipt(kept.statement.entry_id, wait=True)
+        except ServiceRefusedError as error:
+            if error.status == _NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def _is_done(self, kept: Kept, outcome: Outcome) -> bool:
+        """Whether the kept statement has a receipt of this log, so that there is nothing left to do."""
+        if self._options.force or self._is_other_shape(kept):
+            return False
+        keys = self._keys()
+        for receipt in kept.receipts:
+            try:
+                check_receipt(receipt, kept.statement.entry, keys)
+            except (SignatureInvalidError, ProofError, MalformedError, UnsupportedAlgorithmError):
+                continue
+            location = self._client.entry_url(kept.statement.entry_id)
+            outcome.submission = Submission(kept.statement.entry_id, location, receipt)
+            outcome.known, outcome.trusted = True, self._pinned is not None
+            return True
+        return False
+
+    def _is_other_shape(self, kept: Kept) -> bool:
+        """With or without the record in the file: the same statement, written another way."""
+        if kept.statement.envelope is not None:
+            return False
+        return (kept.statement.message.payload is None) != self._options.detached
+
+    def _keys(self) -> tuple[PublicKey, ...]:
+        if self._pinned is not None:
+            return self._pinned
+        if self._served is None:
+            self._served = self._client.keys()
+        return self._served
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def _write_ahead(self, source: Source, record: bytes, outcome: Outcome, data: bytes, before: bytes | None) -> None:
+        if outcome.out == STDIO:
+            return
+        stem = outcome.out.removesuffix(".cose")
+        if outcome.earlier is not None:
+            outcome.earlier_file = f"{stem}.{outcome.earlier.checkpoint}.cose"
+            write_output(outcome.earlier_file, outcome.earlier.data, force=True)
+        if source.packed and outcome.form != "attached":
+            # The bytes that were signed are in no file yet, and the folder goes on changing.
+            path = Path(stem + PACKED)
+            if outcome.earlier is not None and path.is_file() and path.read_bytes() != record:
+                path.replace(f"{stem}.{outcome.earlier.checkpoint}{PACKED}")
+            write_output(path, record, force=True)
+        if data != before:
+            write_output(outcome.out, data, force=before is not None or self._options.force)
+
+    def _take_back(self, outcome: Outcome, before: bytes | None) -> None:
+        """The log will not have it: what was written ahead goes, what was there before comes back."""
+        if outcome.out == STDIO:
+            return
+        if before is None:
+            Path(outcome.out).unlink(missing_ok=True)
+        else:
+            write_output(outcome.out, before, force=True)
+        if outcome.earlier_file is not None:
+            Path(outcome.earlier_file).unlink(missing_ok=True)
+
+    def _send(self, record: bytes, outcome: Outcome) -> None:
+        statement = outcome.statement
+        if outcome.form == "envelope":
+            outcome.new_artifact = self._client.put_artifact(record)
+        message = statement.message.with_payload(statement.payload)
+        submission = self._client.submit(message.to_bytes(), wait=self._options.wait)
+        outcome.submission = submission
+        if submission.receipt is None:
+            return
+        check_receipt(submission.receipt, statement.entry, self._keys())
+        outcome.trusted = self._pinned is not None
+        if self._options.detached and statement.envelope is None:
+            message = message.with_payload(None)
+        write_output(
+            outcome.out, attach_receipts(message.to_bytes(), with_receipt(message, submission.receipt)), force=True
+        )
+
+    # -- the canonical record --------------------------------------------------------------------------------------
+
+    def _convert(self, source: Source, record: bytes, outcome: Outcome) -> None:
+        """Register the canonical records too; each names the raw one by its hash (formats.md 8.1, rule 3)."""
+        if outcome.about.detected is None or outcome.about.problem:
+            outcome.notes.append("not converted: its format is not known")
+            return
+        created = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        made = list(convert.convert_to_bytes(record, created=created, detected=outcome.about.detected))
+        for number, canonical in enumerate(made, 1):
+            if canonical == record:
+                outcome.notes.append("it is a canonical record already, so there is no second one to register")
+                return
+            name = f"{source.name}{CANONICAL}" if len(made) == 1 else f"{source.name}.vac-{number}.json"
+            path = Path(f"{outcome.file}{CANONICAL}" if source.name == STDIO else name)
+            kept = self._keep_canonical(path, canonical)
+            outcome.canonical.append(self._one(Source(str(path)), kept, f"{path}.cose"))
+
+    def _keep_canonical(self, path: Path, canonical: bytes) -> bytes:
+        """The record on disk: the one that is there, if it is the same but for its time of conversion."""
+        if path.exists():
+            there = read_input(path)
+            if _same_but_created(there, canonical):
+                return there
+            if not self._options.force and not _is_conversion(there):
+                raise CommandError(
+                    Exit.CANNOT_WRITE, f"{path} exists and was not made by --convert; it is left as it is",
+                    "Move it away, or use --force.",
+                )  # fmt: skip
+        write_output(path, canonical, force=True)
+        return canonical
+
+
+def with_receipt(message: Sign1, new: bytes) -> Sequence[bytes]:
+    """The new receipt first (TSt-2: the order is a priority), then those that other logs gave before."""
+    receipt = Receipt.from_bytes(new)
+    kept = [new]
+    for old in receipts_of(message):
+        try:
+            known = Receipt.from_bytes(old)
+        except (MalformedError, UnsupportedAlgorithmError):
+            kept.append(old)  # of a kind we cannot read: somebody else's, not ours to drop
+            continue
+        if (known.iss, known.sub) != (receipt.iss, receipt.sub):
+            kept.append(old)
+    return kept
+
+
+def _same_but_created(there: bytes, canonical: bytes) -> bool:
+    try:
+        old, new = strict_json.loads(there), strict_json.loads(canonical)
+        if not isinstance(old, dict) or not isinstance(new, dict) or "created" not in old:
+            return False
+        return canonical_json.dumps({**new, "created": old["created"]}) == there
+    except TransparencyError:
+        return False
+
+
+def _is_conversion(there: bytes) -> bool:
+    try:
+        value = strict_json.loads(there)
+    except TransparencyError:
+        return False
+    source = value.get("source") if isinstance(value, dict) else None
+    return isinstance(source, dict) and source.get("converter") is not None

@@ -1,0 +1,178 @@
+"""What ``submit`` tells: what was registered where, in which form, and who can read the record now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from transparency.cli.errors import CommandError, describe
+from transparency.cli.exits import Exit
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, done, err, note, out, print_json, safe, timestamp, warn
+from transparency.cli.registration import Form, NotARecordError, Outcome
+from transparency.cli.sessions import Source
+from transparency.client.client import Submission
+from transparency.client.kept import checkpoint_of
+from transparency.errors import ServiceRefusedError, TransparencyError, UnreachableError
+from transparency.statements.receipt import Receipt
+from transparency.statements.statement import Statement, entry_id
+
+_READERS = "whoever may read this log's statements: holders of a read token, everyone if the log is public"
+READABLE: dict[Form, str] = {"attached": _READERS, "envelope": _READERS, "private": "nobody but whom you give it to"}
+_WHERE: dict[Form, str] = {
+    "attached": "the record is in the statement",
+    "envelope": "the record lies beside the log, its SHA-256 is in the statement",
+    "private": "the log has the record's SHA-256 only; keep the record, nobody else has it",
+}
+# The next file would meet the same: a log that cannot be reached, is busy, or does not let us in.
+_STOPPING = frozenset({401, 403, 429, 503})
+
+
+def print_pending(submission: Submission, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"status": "pending", "entry-id": submission.entry_id, "location": submission.location})
+    else:
+        click.echo(submission.location)
+        note("accepted; submit the same file again, without --no-wait, for its receipt")
+
+
+def registered(target: str, submission: Submission, statement: Statement, *, trusted: bool) -> dict[str, Any]:
+    """The facts of a registration; a program reads them with --json."""
+    receipt = Receipt.from_bytes(submission.receipt or b"")
+    proof = receipt.inclusion[0]
+    return {
+        "status": "registered", "entry-id": submission.entry_id, "location": submission.location, "file": target,
+        "iss": statement.iss, "sub": statement.sub, "log": receipt.sub, "index": proof.index, "tree-size": proof.size,
+        "time": timestamp(receipt.iat), "receipt-checked-with": "pinned keys" if trusted else "keys the log serves",
+    }  # fmt: skip
+
+
+def print_registered(body: dict[str, Any], *, trusted: bool, known: bool = False) -> None:
+    word = "is registered already" if known else "registered"
+    done(f"{body['file']}: {word} as entry {body['index']} of {body['log'] or 'the log'}, {body['time']}")
+    err().print(f"  [{DIM}]{safe(body['location'])}[/]")
+    if not trusted:
+        note("the receipt was checked with the keys this log serves; pin them with --log-key")
+
+
+def row(outcome: Outcome) -> dict[str, Any]:
+    """One session as JSON."""
+    submission, statement = outcome.submission, outcome.statement
+    if submission is None or submission.receipt is None:
+        body: dict[str, Any] = {"status": "pending", "entry-id": statement.entry_id, "file": outcome.out}
+        body["location"] = "" if submission is None else submission.location
+    else:
+        body = registered(outcome.out, submission, statement, trusted=outcome.trusted)
+    detected, earlier = outcome.about.detected, outcome.earlier
+    body |= {
+        "session": outcome.file, "known": outcome.known,
+        "format": detected.format.trace_format if detected is not None else None,
+        "form": outcome.form, "readable-by": READABLE[outcome.form],
+        "artifact": statement.payload.hex() if outcome.form == "envelope" else None,
+        "trace-metadata": outcome.signed.trace_metadata is not None, "finished": outcome.about.finished,
+        "checkpoint": checkpoint_of(statement.message.headers),
+        "supersedes": None if earlier is None else entry_id(earlier.statement.entry),
+        "earlier-is-prefix": None if earlier is None else earlier.is_prefix,
+        "violations": sum(found.level == "violation" for found in outcome.violations),
+        "warnings": sum(found.level == "warning" for found in outcome.violations),
+        "notes": _notes(outcome),
+    }  # fmt: skip
+    if outcome.canonical:
+        body["canonical"] = [row(each) for each in outcome.canonical]
+    return body
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """One session, for the person watching."""
+    submission = outcome.submission
+    if submission is not None and submission.receipt is None:
+        print_pending(submission, as_json=False)
+    elif submission is not None:
+        body = registered(outcome.out, submission, outcome.statement, trusted=outcome.trusted)
+        print_registered(body, trusted=outcome.trusted, known=outcome.known)
+    note(f"{_WHERE[outcome.form]}; it can be read by {READABLE[outcome.form]}")
+    for text in _notes(outcome):
+        note(text)
+    violations = sum(found.level == "violation" for found in outcome.violations)
+    if violations:
+        warn(f"the record breaks its format in {violations} places; `transparency check {outcome.file}` lists them")
+    for canonical in outcome.canonical:
+        print_outcome(canonical)
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    about, earlier = outcome.about, outcome.earlier
+    notes = list(outcome.notes)
+    if len(about.sessions) > 1 and outcome.signed.sub == about.sessions[0]:
+        notes.append(f"the file holds {len(about.sessions)} sessions; the statement's sub is the first")
+    if not about.finished:
+        number = checkpoint_of(outcome.statement.message.headers)
+        which = f" {number}" if number is not None else ""
+        notes.append(f"the session is not finished: this is checkpoint{which}; submit it again when it has grown")
+    if earlier is not None:
+        begins = {True: "it begins with the same bytes", False: "the bytes before are NOT how it begins", None: ""}
+        rest = begins[earlier.is_prefix]
+        notes.append(
+            f"the session has grown: this supersedes checkpoint {earlier.checkpoint}, kept as {outcome.earlier_file}"
+            + (f"; {rest}" if rest else "")
+        )
+    if outcome.signed.note and outcome.form != "private":
+        notes.append(f"no trace-metadata: {outcome.signed.note}")
+    return notes
+
+
+def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *, as_json: bool) -> Exit:
+    """Each in turn, a line each, a bar on a terminal. What was done stays done, whatever happens to the next."""
+    counts = {"registered": 0, "known": 0, "pending": 0, "skipped": 0, "failed": 0}
+    rows: list[dict[str, Any]] = []
+    worst = Exit.OK
+    console, errors = out(), err()
+    with Progress(
+        TextColumn("submitting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=errors, transient=True, disable=as_json or not errors.is_terminal,
+    ) as progress:  # fmt: skip
+        lines = progress.console if errors.is_terminal and console.is_terminal else console
+        for source in progress.track(sources):
+            kind, code, body, line = _attempt(source, register)
+            counts[kind] += 1
+            worst = worst or code
+            if as_json:
+                rows.append(body)
+            else:
+                lines.print(line)
+    if as_json:
+        print_json({"exit-code": int(worst), "counts": counts, "files": rows})
+    else:
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        errors.print(f"[{DIM}]{len(sources)} sessions: {told}[/]")
+    return worst
+
+
+def _attempt(source: Source, register: Callable[[Source], Outcome]) -> tuple[str, Exit, dict[str, Any], str]:
+    name = safe(source.name)
+    try:
+        outcome = register(source)
+    except (CommandError, TransparencyError) as error:
+        if isinstance(error, UnreachableError) or (
+            isinstance(error, ServiceRefusedError) and error.status in _STOPPING
+        ):
+            raise
+        failure = describe(error)
+        failed: dict[str, Any] = {"session": source.name, "error": failure.message, "exit-code": int(failure.code)}
+        if source.found and isinstance(error, NotARecordError):
+            return "skipped", Exit.OK, {**failed, "status": "skipped"}, f"[{DIM}]· {name}: {safe(failure.message)}[/]"
+        return "failed", failure.code, {**failed, "status": "failed"}, f"[{BAD}]✗[/] {name}: {safe(failure.message)}"
+    body = row(outcome)
+    kind: str = "known" if outcome.known else body["status"]
+    mark = f"[{UNSURE}]…[/]" if kind == "pending" else f"[{GOOD}]✓[/]"
+    where = f"entry {body['index']}" if "index" in body else "accepted"
+    more: list[str] = [outcome.form]
+    if outcome.earlier is not None:
+        more.append(f"supersedes checkpoint {outcome.earlier.checkpoint}")
+    if not outcome.about.finished:
+        more.append("not finished")
+    if kind == "known":
+        more.append("known")
+    return kind, Exit.OK, body, f"{mark} {name}  [{DIM}]{where}, {', '.join(more)}[/]"
