@@ -154,19 +154,43 @@ def _no_record(data: bytes) -> str:
     return f"the record is not a VAC record nor one of another format ({seen})"
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A record looked at once, for all that is compared with it.
+
+    ``detected`` is None for what is in no known format; ``outline`` is None for that, and for what begins as a record
+    and is not strictly one: then ``problem`` says where.
+    """
+
+    detected: Detected | None
+    outline: convert.Outline | None = None
+    problem: str = ""
+
+
+def look_at(payload: bytes) -> Look:
+    """What a record of any format says of itself, strictly read."""
+    detected = _detected(payload)
+    if detected is None or detected.format is known.COSE:
+        return Look(None, problem=vac.try_vac(payload).problem)
+    try:
+        return Look(detected, convert.outline(payload, detected))
+    except MalformedError as error:
+        return Look(detected, problem=str(error))
+
+
 def compare(
     metadata: object,
     payload: bytes | None,
     *,
     where: str,
     envelope: tuple[int, bytes] | None = None,
-    reading: vac.Reading | None = None,
+    look: Look | None = None,
 ) -> list[Finding]:
     """Each member of a trace-metadata map against the record it speaks of (formats.md 3.3 items 4-6, 3.4).
 
     ``payload`` is the record: of a hash envelope the preimage, None when it is not at hand; ``envelope`` is
     the envelope's (COSE hash algorithm, digest), against which content-hash is checked even without it.
-    ``reading`` is what ``vac.try_vac`` gave for ``payload``, for a caller that has it already.
+    ``look`` is what ``look_at`` gave for ``payload``, for a caller that has it already.
     """
     try:
         stated = TraceMetadata.from_map(metadata)
@@ -176,7 +200,7 @@ def compare(
     if payload is None:
         reason = f"{where}: the record is not at hand"
         return findings + [Finding("not-checked", member, reason) for member in REQUIRED]
-    return findings + _compare_content(stated, payload, reading, where)
+    return findings + _compare_content(stated, look or look_at(payload), where)
 
 
 def _compare_hash(
@@ -214,42 +238,38 @@ class _Content:
     end: str | int | None
 
 
-def _compare_content(stated: TraceMetadata, payload: bytes, reading: vac.Reading | None, where: str) -> list[Finding]:
-    detected = None if reading is not None and reading.record is not None else _detected(payload)
-    if detected is None or detected.format in (known.VAC_JSON, known.COSE):
-        return _compare_vac(stated, reading or vac.try_vac(payload), where)
-    try:
-        outline = convert.outline(payload, detected)
-    except MalformedError as error:
-        level: Level = "fail" if stated.trace_format == detected.format.trace_format else "not-checked"
-        message = f"{where}: the payload begins as a {detected.format.name} and is not strictly one ({error})"
-        return [Finding(level, "trace-format", message)]
+def _compare_content(stated: TraceMetadata, look: Look, where: str) -> list[Finding]:
+    detected, outline = look.detected, look.outline
+    if detected is None or outline is None:
+        return _compare_unread(stated, look, where)
+    one = len(outline.session_ids) == 1
+    name = "VAC record" if detected.format in convert.VAC else detected.format.name
     content = _Content(
-        detected.format.name,
+        name,
         detected.format.trace_format,
         outline.session_ids,
         outline.vendors,
-        outline.start if len(outline.session_ids) == 1 else None,
-        outline.end if len(outline.session_ids) == 1 else None,
+        outline.start if one or detected.format in convert.VAC else None,
+        outline.end if one or detected.format in convert.VAC else None,
     )
     return _compare_members(stated, content, where)
 
 
-def _compare_vac(stated: TraceMetadata, reading: vac.Reading, where: str) -> list[Finding]:
-    record = reading.record
-    if reading.problem and stated.trace_format == vac.TRACE_FORMAT:
-        return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({reading.problem})")]
-    if record is None:
-        if stated.trace_format == vac.TRACE_FORMAT:
-            message = f"{where} contradicts the signed payload: it names a VAC record, the payload is none"
-            return [Finding("fail", "trace-format", message)]
-        reason = f"{where}: the payload is in no format that is read here"
-        return [Finding("not-checked", member, reason) for member in REQUIRED]
-    session_ids = () if record.session_id is None else (record.session_id,)
-    content = _Content(
-        "VAC record", vac.TRACE_FORMAT, session_ids, record.vendors, record.timestamp_start, record.timestamp_end
-    )
-    return _compare_members(stated, content, where)
+def _compare_unread(stated: TraceMetadata, look: Look, where: str) -> list[Finding]:
+    """The payload is in no known format, or not strictly in the one it begins as."""
+    is_vac = stated.trace_format == vac.TRACE_FORMAT
+    if look.problem and is_vac and (look.detected is None or look.detected.format is known.VAC_JSON):
+        return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({look.problem})")]
+    if look.detected is not None:
+        level: Level = "fail" if stated.trace_format == look.detected.format.trace_format else "not-checked"
+        name = look.detected.format.name
+        message = f"{where}: the payload begins as a {name} and is not strictly one ({look.problem})"
+        return [Finding(level, "trace-format", message)]
+    if is_vac:
+        message = f"{where} contradicts the signed payload: it names a VAC record, the payload is none"
+        return [Finding("fail", "trace-format", message)]
+    reason = f"{where}: the payload is in no format that is read here"
+    return [Finding("not-checked", member, reason) for member in REQUIRED]
 
 
 def _compare_members(stated: TraceMetadata, content: _Content, where: str) -> list[Finding]:

@@ -1,4 +1,8 @@
-"""The record behind the statement: the one whose digest was signed, and the one its headers speak of."""
+"""The record behind the statement: the one whose digest was signed, and the one its headers speak of.
+
+Nothing that a header says of the record is believed or shown: every member is recomputed from the record's exact bytes
+(formats.md 3.3), whatever its format, and a header that says something else contradicts what its signer signed.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,14 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from transparency.cose import labels
-from transparency.records.trace_metadata import compare
-from transparency.records.vac import CONTENT_TYPE, Reading, VacRecord, try_vac
+from transparency.records import format as formats
+from transparency.records.trace_metadata import Look, compare, look_at
 from transparency.verifier.report import Check, Claim, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from transparency.records.trace_metadata import Level
+    from transparency.records.trace_metadata import Finding, Level
     from transparency.verifier.statement_checks import Subject
 
 _OUTCOMES: Final[Mapping[Level, Outcome]] = {
@@ -22,20 +26,34 @@ _OUTCOMES: Final[Mapping[Level, Outcome]] = {
     "warn": "warned",
     "not-checked": "not_checked",
 }
-# Where a VAC record may be looked for; anything else is not parsed only to compare a subject.
-_JSON_TYPES: Final = frozenset({CONTENT_TYPE, "application/json"})
-_UNSIGNED: Final = "label 100 (which nobody signed)"
+CONTRADICTION: Final = "header contradicts signed payload"
+# Where a record may be looked for; anything else is not parsed only to compare a subject.
+_TYPES: Final = frozenset(format_.content_type for format_ in formats.FORMATS) | {"application/cbor"}
+# Plain JSON may be anything. A record of any format that is JSON has a member with one of these names (or an escape
+# in a name): without them there is nothing to be recognised, and nothing to be parsed.
+_NAMES: Final = (
+    b"session", b'"type"', b'"role"', b"messages", b"history", b"steps", b"specVersion", b"files", b"schema",
+    b"file-attribution", b"traceability", b"record_type", b"instructions", b'"git"', b"$set", b"$rewindTo",
+    b"projectHash", b"messageID", b"projectID", b"worktree", b"agentType", b"\\u",
+)  # fmt: skip
+_UNSIGNED: Final = "label 100, which nobody signed,"
+_ABSENT: Final = [Check("trace-metadata", "not_checked", "absent")]
+_COPIES_AGREE: Final = Check("trace-metadata-copies", "passed")
+_SUBJECT_FITS: Final = Check("subject", "passed")
 
 
-def check_records(subject: Subject) -> tuple[list[Check], VacRecord | None]:
+def check_records(subject: Subject) -> tuple[list[Check], Look | None]:
     """Envelope, both copies of trace-metadata, and the subject, against the record's exact bytes."""
     checks = check_envelope(subject)
-    reading = _read(subject)
-    checks += _check_metadata(subject, reading)
-    record = None if reading is None else reading.record
-    if record is not None and record.session_id is not None:
-        checks.append(_check_subject(subject, record.session_id))
-    return checks, record
+    headers, unprotected = subject.message.headers, subject.message.unprotected
+    described = labels.TRACE_METADATA_SIGNED in headers or labels.TRACE_METADATA in unprotected
+    # A record that is not the one whose digest was signed says nothing about the statement.
+    wrong = bool(checks) and checks[0].outcome == "failed"
+    look = look_at(subject.record) if subject.record is not None and (described or _may_be_record(subject)) else None
+    checks += _check_metadata(subject, look) if described else _ABSENT
+    if look is not None and look.outline is not None and look.outline.session_ids:
+        checks.append(_check_subject(subject, look.outline.session_ids))
+    return checks, None if wrong else look
 
 
 def check_envelope(subject: Subject) -> list[Check]:
@@ -52,63 +70,80 @@ def check_envelope(subject: Subject) -> list[Check]:
     return [Check("envelope", "passed", "", {"hash": envelope.hash_name})]
 
 
-def _check_metadata(subject: Subject, reading: Reading | None) -> list[Check]:
-    """formats.md 3.3: the signed copy, the unsigned one, and the two against each other."""
-    signed = subject.message.headers.get(labels.TRACE_METADATA_SIGNED)
-    unsigned = subject.message.unprotected.get(labels.TRACE_METADATA)
-    if signed is None and unsigned is None:
-        return [Check("trace-metadata", "not_checked", "absent")]
-    checks: list[Check] = []
-    if signed is not None:
-        checks += _compare("signed-trace-metadata", signed, subject, reading, "label -70100")
-    if unsigned is not None:
-        if signed is None:
-            checks += _compare("trace-metadata", unsigned, subject, reading, _UNSIGNED)
-        elif unsigned == signed:
-            checks.append(Check("trace-metadata-copies", "passed"))
-        else:
-            checks += _compare("trace-metadata", unsigned, subject, reading, _UNSIGNED)
-            detail = "label 100 contradicts the signed copy at -70100"
-            checks.append(Check("trace-metadata-copies", "failed", detail))
-    return checks
-
-
-def _compare(name: str, stated: object, subject: Subject, reading: Reading | None, where: str) -> list[Check]:
-    envelope = subject.envelope
-    digest = None if envelope is None or subject.body is None else (envelope.hash_alg, subject.body)
-    return [
-        Check(f"{name}/{finding.member}", _OUTCOMES[finding.level], finding.message, essential=finding.unknown)
-        for finding in compare(stated, subject.record, where=where, envelope=digest, reading=reading)
-    ]
-
-
-def _read(subject: Subject) -> Reading | None:
+def _may_be_record(subject: Subject) -> bool:
     label = labels.CONTENT_TYPE if subject.envelope is None else labels.PREIMAGE_CONTENT_TYPE
     content_type = subject.message.headers.get(label)
     # A content type is text or a number on the wire, but nothing stops a stranger from sending an array.
-    if subject.record is None or not isinstance(content_type, str) or content_type not in _JSON_TYPES:
-        return None
-    return try_vac(subject.record)
+    if not isinstance(content_type, str) or content_type not in _TYPES or subject.record is None:
+        return False
+    if content_type != formats.JSON:
+        return True
+    record = subject.record
+    return any(name in record for name in _NAMES)
 
 
-def _check_subject(subject: Subject, session_id: str) -> Check:
-    if subject.sub == session_id:
-        return Check("subject", "passed")
-    return Check("subject", "warned", "the statement's sub is not the record's session id")
+def _check_metadata(subject: Subject, look: Look | None) -> list[Check]:
+    """formats.md 3.3: the signed copy, the unsigned one, and the two against each other."""
+    signed = subject.message.headers.get(labels.TRACE_METADATA_SIGNED)
+    unsigned = subject.message.unprotected.get(labels.TRACE_METADATA)
+    checks: list[Check] = []
+    if signed is not None:
+        checks += _compare("signed-trace-metadata", signed, subject, look, "label -70100")
+    if unsigned is not None:
+        if signed is None:
+            checks += _compare("trace-metadata", unsigned, subject, look, _UNSIGNED)
+        elif unsigned == signed:
+            checks.append(_COPIES_AGREE)
+        else:
+            checks += _compare("trace-metadata", unsigned, subject, look, _UNSIGNED)
+            detail = f"{CONTRADICTION}: label 100 is not what the signed copy at -70100 says"
+            checks.append(Check("trace-metadata-copies", "failed", detail))
+    return checks or _ABSENT
 
 
-def record_claims(subject: Subject, record: VacRecord | None) -> tuple[Claim, ...]:
+def _compare(name: str, stated: object, subject: Subject, look: Look | None, where: str) -> list[Check]:
+    envelope = subject.envelope
+    digest = None if envelope is None or subject.body is None else (envelope.hash_alg, subject.body)
+    return [
+        Check(f"{name}/{finding.member}", _OUTCOMES[finding.level], _detail(finding), essential=finding.unknown)
+        for finding in compare(stated, subject.record, where=where, envelope=digest, look=look)
+    ]
+
+
+def _detail(finding: Finding) -> str:
+    return f"{CONTRADICTION}: {finding.message}" if finding.level == "fail" else finding.message
+
+
+def _check_subject(subject: Subject, session_ids: tuple[str | bytes, ...]) -> Check:
+    """formats.md 3.3 item 6: sub is the session's id by default; the issuer may have chosen another."""
+    sub = None if subject.sub is None else subject.sub.encode("utf-8", "surrogatepass")
+    if sub in [identity if isinstance(identity, bytes) else identity.encode() for identity in session_ids]:
+        return _SUBJECT_FITS
+    which = "the record's session id" if len(session_ids) == 1 else "one of the record's session ids"
+    return Check("subject", "warned", f"the statement's sub is not {which}")
+
+
+def record_claims(subject: Subject, look: Look | None) -> tuple[Claim, ...]:
     """What the record says of itself: payload values only, never a header's (formats.md 3.3 item 6)."""
     if subject.record is None:
         return ()
     basis = "in the record"
     claims = [Claim("record-sha-256", hashlib.sha256(subject.record).hexdigest(), "of the record's exact bytes")]
-    if record is not None:
+    if look is not None and look.detected is not None and look.outline is not None:
+        outline = look.outline
+        claims.append(Claim("record-format", look.detected.format.name, "recognised by the record's bytes"))
+        one = len(outline.session_ids) == 1
+        if len(outline.session_ids) > 1:
+            claims.append(Claim("sessions", len(outline.session_ids), basis))
         values = (
-            ("session-id", record.session_id),
-            ("agent-vendor", record.agent_vendor),
-            ("session-start", record.timestamp_start),
-            ("session-end", record.timestamp_end),
+            ("session-id", _text(outline.session_ids[0]) if one else None),
+            ("agent-vendor", outline.vendor),
+            ("session-start", outline.start if one else None),
+            ("session-end", outline.end if one else None),
         )
         claims += [Claim(name, value, basis) for name, value in values if value is not None]
     return tuple(claims)
+
+
+def _text(identity: str | bytes) -> str:
+    return identity if isinstance(identity, str) else f"h'{identity.hex()}'"

@@ -27,7 +27,7 @@ from transparency.verifier.statement_checks import (
 from transparency.verifier.trust import KeyIndex, TrustStore
 
 if TYPE_CHECKING:
-    from transparency.records.vac import VacRecord
+    from transparency.records.trace_metadata import Look
     from transparency.verifier.receipt_checks import Registration
     from transparency.verifier.trust import IssuerKey
 
@@ -103,7 +103,7 @@ class Verifier:
             return [Check("receipt", "not_checked", _NOT_ASKED)], None
         return check_receipts(subject, self._keys, self.heads, strict=self.options.strict)
 
-    def _records(self, subject: Subject) -> tuple[list[Check], VacRecord | None]:
+    def _records(self, subject: Subject) -> tuple[list[Check], Look | None]:
         if not self.options.receipt_only:
             return check_records(subject)
         # A label in the wrong place is wrong whatever is asked; the record's bytes are not looked at.
@@ -115,7 +115,7 @@ def _facts(
     subject: Subject,
     signer: IssuerKey | None,
     registration: Registration | None,
-    record: VacRecord | None,
+    record: Look | None,
     options: Options,
 ) -> Facts:
     return Facts(
