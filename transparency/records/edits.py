@@ -205,11 +205,11 @@ def _nested(entries: Iterable[Entry], model: str | None) -> Iterator[tuple[Entry
 def read(entries: Iterable[Entry], reader: Reader, default_model: str | None = None) -> Iterator[Found]:
     """What the calls of a session did to files: edits by *reader*, which gives None for a tool that edits nothing."""
     for call in Calls(default_model).walk(entries):
-        if call.failed:
-            continue  # nothing was changed, or nothing that is known
         found = reader(call)
         if found is None:
-            yield from _by_shell(call)
+            yield from _by_shell(call)  # a command that failed may have written all the same
+        elif call.failed:
+            continue
         elif call.taken_back:
             yield from (Unattributed(call, REWOUND, path=_path(each)) for each in found)
         else:

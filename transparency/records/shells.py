@@ -23,14 +23,14 @@ _MAX_TEXT: Final = 100_000
 _WRITES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("sed -i", re.compile(r"\bsed\s(?:[^|;&\n]{0,200}\s)?(?:-[a-zA-Z]{0,8}i|--in-place)")),
     ("perl -i", re.compile(r"\b(?:perl|ruby)\s(?:[^|;&\n]{0,200}\s)?-[a-zA-Z]{0,8}i")),
-    ("tee", re.compile(r"(?:^|[|;&\s])tee\s")),
-    ("patch", re.compile(r"(?:^|[|;&\s])(?:patch|git\s+(?:apply|am))\s")),
+    ("tee", re.compile(r"(?:^|[|;&(\s])tee\s")),
+    ("patch", re.compile(r"(?:^|[|;&(\s])(?:patch|git\s+(?:apply|am))\s")),
     ("python", re.compile(r"\bpython[0-9.]*\s[^\n]{0,400}?(?:-c|<<)|\bwrite_text\(|\bopen\([^)\n]{0,200}['\"][wax]")),
     ("git", re.compile(
         r"\bgit\s+(?:checkout|restore|reset|stash|merge|rebase|pull|revert|cherry-pick|clean|mv|rm|switch)\b"
     )),
     ("redirection", re.compile(r">")),
-    ("cp, mv, rm", re.compile(r"(?:^|[|;&\s])(?:cp|mv|rm|install|ln|truncate|dd|touch|mkdir|rsync|unzip|tar)\s")),
+    ("cp, mv, rm", re.compile(r"(?:^|[|;&(\s])(?:cp|mv|rm|install|ln|truncate|dd|touch|mkdir|rsync|unzip|tar)\s")),
 )  # fmt: skip
 _HARMLESS: Final = re.compile(r"[12&]?>\s?(?:&[12]|/dev/null)(?=$|[\s;|&)])")
 _SEPARATOR: Final = re.compile(r"&&|\|\||[;|\n]")
