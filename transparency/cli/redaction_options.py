@@ -34,6 +34,7 @@ from transparency.records.redact import Redacted, read_side_file, redact, side_f
 from transparency.records.redaction_rules import BUILTIN, MAX_RULES_BYTES, Rule, load_rules
 
 SIDE_FILE: Final = ".redactions.json"
+REDACTED: Final = ".redacted"
 MAX_PSEUDONYM_KEY: Final = 4096
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -126,6 +127,12 @@ def chosen(redact: bool, rules_file: str | None, omit: str | None, key_file: str
 def side_file_path(file: str | Path) -> Path:
     """``session.redactions.json`` for ``session.jsonl``."""
     return Path(file).with_suffix(SIDE_FILE)
+
+
+def redacted_path(file: str | Path) -> Path:
+    """``session.redacted.jsonl`` for ``session.jsonl``: where the redacted record goes, and `verify` finds it."""
+    path = Path(file)
+    return path.with_name(f"{path.stem}{REDACTED}{path.suffix}")
 
 
 def write_side_file(file: str | Path, redacted: Redacted) -> Path | None:

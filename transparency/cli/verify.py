@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -14,10 +16,11 @@ from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
 from transparency.cli.keyfiles import load_public
 from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
 from transparency.cli.settings import Setting, json_option
-from transparency.cli.verify_inputs import expand, find_payload
+from transparency.cli.verify_inputs import earlier_beside, expand, find_payload
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
 from transparency.cose.keys import read_public_keys
 from transparency.errors import TransparencyError
+from transparency.records.disclosure import Disclosure
 from transparency.verifier import Options, Report, TrustStore, Verifier, render_text
 
 _SIGN1_HEAD = b"\xd2"
@@ -43,6 +46,20 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 @click.option(
     "--payload", type=click.Path(), metavar="FILE", help="The record, if it is not in the statement nor beside it."
 )
+@click.option(
+    "--disclosure",
+    multiple=True,
+    type=click.Path(),
+    metavar="JSON",
+    help="A redacted original, as `transparency disclose` wrote it (repeatable).",
+)
+@click.option(
+    "--earlier",
+    multiple=True,
+    type=click.Path(),
+    metavar="COSE",
+    help="The statement that this one continues, if it is not beside it (repeatable).",
+)
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
@@ -50,7 +67,8 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 @json_option()
 def command(
     files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], trust: str | None,
-    payload: str | None, receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
+    payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...], receipt_only: bool,
+    statement_only: bool, strict: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Verify transparent statements, offline. FILE may be a folder, or "-" for standard input.
@@ -63,10 +81,14 @@ def command(
     names = expand(files)
     if payload is not None and len(names) > 1:
         raise CommandError(Exit.USAGE, "--payload goes with a single file", "Put each record beside its statement.")
+    if (disclosure or earlier) and len(names) > 1:
+        raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
+    if disclosure and receipt_only:
+        raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
     store = _trust(log_key, issuer_key, trust)
     verifier = Verifier(store, Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict))
     if len(names) == 1:
-        report, beside = _verify(verifier, names[0], payload)
+        report, beside = _verify(verifier, names[0], payload, disclosure, earlier)
         _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
         if report.verdict == "cannot-tell" and not as_json:
             _hint(store)
@@ -86,14 +108,23 @@ def _trust(log_keys: tuple[str, ...], issuer_keys: tuple[str, ...], trust: str |
         raise CommandError(Exit.BAD_INPUT, f"{trust}: {error}") from error
 
 
-def _verify(verifier: Verifier, file: str, payload: str | None) -> tuple[Report, str | None]:
+def _verify(
+    verifier: Verifier, file: str, payload: str | None, disclosure: Sequence[str] = (), earlier: Sequence[str] = ()
+) -> tuple[Report, str | None]:
     data = read_input(file)
     if not data.startswith(_SIGN1_HEAD):
         raise _not_a_statement("standard input" if file == STDIO else file, data)
-    if payload is not None:
-        return verifier.verify(data, read_input(payload, may_be_empty=True)), payload
-    record, path = find_payload(file, data)
-    return verifier.verify(data, record), path
+    record, path = find_payload(file, data) if payload is None else (read_input(payload, may_be_empty=True), payload)
+    statements = chain((read_input(name) for name in earlier), earlier_beside(file, data))
+    report = verifier.verify(data, record, disclosures=[_disclosed(name) for name in disclosure], earlier=statements)
+    return report, path
+
+
+def _disclosed(file: str) -> Disclosure:
+    try:
+        return Disclosure.from_json(read_input(file))
+    except TransparencyError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{file}: {error}") from error
 
 
 def _not_a_statement(name: str, data: bytes) -> CommandError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from transparency.cli.errors import CommandError
@@ -15,6 +16,10 @@ from transparency.errors import TransparencyError
 SUFFIX = ".cose"
 TRANSPARENT = ".t.cose"
 _ENDINGS = ("", ".payload", ".json", ".jsonl", ".ndjson", ".cbor", ".txt", ".log", ".md")
+_REDACTED = ".redacted"
+_NOT_A_RECORD = ".redactions.json"
+MAX_BESIDE = 4096
+MAX_EARLIER = 64 * 1024 * 1024
 _NEVER = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml"})
 
 
@@ -49,14 +54,19 @@ def payload_beside(file: str) -> str | None:
     for stem in dict.fromkeys((file.removesuffix(SUFFIX), file.removesuffix(TRANSPARENT))):
         if stem.endswith(SUFFIX) or not Path(stem).name:
             continue
-        for ending in _ENDINGS:
-            if Path(stem + ending).is_file():
-                return stem + ending
+        # What was redacted before it was signed lies beside the original, and is what the statement is about.
+        for middle in (_REDACTED, ""):
+            for ending in _ENDINGS:
+                if Path(stem + middle + ending).is_file():
+                    return stem + middle + ending
         name = Path(stem).name
         others = [
             item
             for item in Path(stem).parent.iterdir()
-            if item.name.startswith(f"{name}.") and item.suffix not in _NEVER and item.is_file()
+            if item.name.startswith(f"{name}.")
+            and item.suffix not in _NEVER
+            and _NOT_A_RECORD not in item.name
+            and item.is_file()
         ]
         if len(others) == 1:
             return str(others[0])
@@ -69,3 +79,27 @@ def find_payload(file: str, data: bytes) -> tuple[bytes | None, str | None]:
         return None, None
     path = payload_beside(file)
     return (None, None) if path is None else (read_input(path, may_be_empty=True), path)
+
+
+def earlier_beside(file: str, data: bytes) -> Iterator[bytes]:
+    """The other statements about the same session in the folder, for one that says it continues another.
+
+    ``submit`` keeps them as ``x.1.cose``, ``x.2.cose`` …; a statement under any other name is looked at after these.
+    """
+    if file == STDIO or not _continues(data):
+        return
+    path = Path(file)
+    stem = path.name.removesuffix(SUFFIX).removesuffix(TRANSPARENT.removesuffix(SUFFIX))
+    others = [item for item in path.parent.glob(f"*{SUFFIX}") if item.name != path.name]
+    others.sort(key=lambda item: (not item.name.startswith(f"{stem}."), item.name))
+    for item in others[:MAX_BESIDE]:
+        with contextlib.suppress(CommandError, OSError):
+            if item.is_file() and item.stat().st_size <= MAX_EARLIER:
+                yield read_input(item)
+
+
+def _continues(data: bytes) -> bool:
+    try:
+        return labels.SUPERSEDES in Sign1.from_bytes(data).headers
+    except TransparencyError:
+        return False

@@ -45,6 +45,9 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "trace-metadata": "trace-metadata (label 100, unsigned) agrees with the record",
         "trace-metadata-copies": "both copies of trace-metadata say the same",
         "subject": "the subject is the record's session",
+        "supersedes": "the earlier statement of this session is continued",
+        "redactions": "what was redacted is marked where the statement says",
+        "disclosure": "the disclosed original is the one committed to",
     }
 )
 

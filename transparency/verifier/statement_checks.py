@@ -151,11 +151,15 @@ def check_issuer(subject: Subject, keys: Sequence[IssuerKey]) -> tuple[list[Chec
     return [Check("issuer-key", "passed"), Check("issuer-signature", "failed", detail)], None
 
 
+def issuer_basis(signer: IssuerKey) -> str:
+    """On whose word a claim of the issuer may be relied on."""
+    named = signer.issuer.iss is not None
+    return "signed by the trusted issuer" if named else "claimed by the holder of the given issuer key"
+
+
 def issuer_claims(subject: Subject, signer: IssuerKey) -> tuple[Claim, ...]:
     """What the issuer's signature makes reliable: that this key's holder said it."""
-    headers = subject.message.headers
-    named = signer.issuer.iss is not None
-    basis = "signed by the trusted issuer" if named else "claimed by the holder of the given issuer key"
+    headers, basis = subject.message.headers, issuer_basis(signer)
     values = (
         ("issuer-key", signer.key.thumbprint.hex()),
         ("iss", subject.iss),

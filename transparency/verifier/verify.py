@@ -10,23 +10,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
+from transparency.verifier.chain_checks import chain_claims, check_chain, is_linked
 from transparency.verifier.heads import HeadCache
 from transparency.verifier.receipt_checks import check_receipts, registration_claims
 from transparency.verifier.record_checks import check_envelope, check_records, record_claims
+from transparency.verifier.redaction_checks import Redactions, check_redactions
 from transparency.verifier.report import Check, Facts, Report
 from transparency.verifier.statement_checks import (
     Subject,
     check_issuer,
     check_payload,
     check_profile,
+    issuer_basis,
     issuer_claims,
     read_subject,
 )
 from transparency.verifier.trust import KeyIndex, TrustStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from transparency.records.disclosure import Disclosure
     from transparency.records.trace_metadata import Look
     from transparency.verifier.receipt_checks import Registration
     from transparency.verifier.trust import IssuerKey
@@ -53,6 +60,7 @@ class Options:
 
 _DEFAULT: Final = Options()
 _NOT_ASKED: Final = "not asked for"
+_NO_REDACTIONS: Final = Redactions([])
 
 
 class Verifier:
@@ -70,8 +78,19 @@ class Verifier:
         self._required = frozenset(required)
         self._required_of_envelope = self._required if options.receipt_only else self._required | {"envelope"}
 
-    def verify(self, data: bytes, payload: bytes | None = None) -> Report:
-        """Verify a (transparent) statement; ``payload`` is its detached payload, or the record of its envelope."""
+    def verify(
+        self,
+        data: bytes,
+        payload: bytes | None = None,
+        *,
+        disclosures: Sequence[Disclosure] = (),
+        earlier: Iterable[bytes] = (),
+    ) -> Report:
+        """Verify a (transparent) statement; ``payload`` is its detached payload, or the record of its envelope.
+
+        ``disclosures`` are redacted originals to be held against it; ``earlier`` are statements among which the one
+        that this one continues may be.
+        """
         try:
             message = Sign1.from_bytes(data)
         except TransparencyError as error:
@@ -85,11 +104,18 @@ class Verifier:
         ]
         issuer, signer = self._issuer(subject, keys)
         receipts, registration = self._receipts(subject)
-        records, record = self._records(subject)
+        records, look = self._records(subject)
         checks += issuer
         checks += receipts
         checks += records
-        facts = partial(_facts, subject, signer, registration, record, self.options)
+        redactions = _NO_REDACTIONS
+        if not self.options.receipt_only:
+            if is_linked(subject):
+                checks += check_chain(subject, earlier)
+            if disclosures or labels.REDACTIONS in message.headers:
+                redactions = check_redactions(subject, disclosures)
+                checks += redactions.checks
+        facts = partial(_facts, subject, signer, registration, look, redactions, self.options)
         required = self._required if subject.envelope is None else self._required_of_envelope
         return Report(tuple(checks), required, facts)
 
@@ -115,16 +141,25 @@ def _facts(
     subject: Subject,
     signer: IssuerKey | None,
     registration: Registration | None,
-    record: Look | None,
+    look: Look | None,
+    redactions: Redactions,
     options: Options,
 ) -> Facts:
     return Facts(
-        () if signer is None else issuer_claims(subject, signer),
+        () if signer is None else issuer_claims(subject, signer) + chain_claims(subject, issuer_basis(signer)),
         () if registration is None else registration_claims(registration),
-        () if options.receipt_only else record_claims(subject, record),
+        () if options.receipt_only else record_claims(subject, look) + redactions.claims,
     )
 
 
-def verify(data: bytes, trust: TrustStore, *, payload: bytes | None = None, options: Options = _DEFAULT) -> Report:
+def verify(
+    data: bytes,
+    trust: TrustStore,
+    *,
+    payload: bytes | None = None,
+    options: Options = _DEFAULT,
+    disclosures: Sequence[Disclosure] = (),
+    earlier: Iterable[bytes] = (),
+) -> Report:
     """Verify one file; for many, keep a ``Verifier``."""
-    return Verifier(trust, options).verify(data, payload)
+    return Verifier(trust, options).verify(data, payload, disclosures=disclosures, earlier=earlier)
