@@ -261,3 +261,21 @@ def test_other_peoples_words_stay_on_one_line_and_cannot_steer_the_terminal() ->
     assert failure.line().isprintable()
     assert len(failure.line()) < 3000
     assert one_line("a\r\n\tb") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("error", "fits"),
+    [
+        (errors.SignatureInvalidError("the log's receipt is signed with a key that is not pinned"), "operator"),
+        (errors.SignatureInvalidError("the signature is not by this key"), "ask its sender"),
+        (errors.ServiceRefusedError(400, "Rejected", "algorithm PS256 is not accepted by the policy"), "policy show"),
+        (errors.ServiceRefusedError(400, "Rejected", "the issuer (iss) is not registered"), "issuer add"),
+        (errors.ServiceRefusedError(400, "Rejected", "the signature is not by the key of this issuer"), "Sign the"),
+        (errors.UnreachableError("http://x cannot be reached: ServerDisconnectedError"), "https://"),
+        (errors.UnreachableError("http://x cannot be reached: no answer in time"), "doctor"),
+        (errors.RunningElsewhereError("x"), "that folder"),
+    ],
+    ids=str,
+)
+def test_the_advice_fits_what_went_wrong(error: Exception, fits: str) -> None:
+    assert fits in describe(error).hint

@@ -216,7 +216,8 @@ def test_rotating_the_receipt_key_keeps_old_receipts_good(tmp_path: Path) -> Non
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "b.txt").write_text("b")
     with running(tmp_path, "serve", "--data", "log", "--port", "0", "--open") as (url, _):
-        submit = ("--key", "issuer.pem", "--iss", ISS, "--sub", "s", "--log", url)
+        text = ("--sub", "s", "--content-type", "text/plain")
+        submit = ("--key", "issuer.pem", "--iss", ISS, *text, "--log", url)
         ok("submit", "a.txt", *submit)
         ok("log", "rotate-key", "--data", "log")
         ok("submit", "b.txt", *submit)
