@@ -66,8 +66,8 @@ def command(
 ) -> None:  # fmt: skip
     """Say who or what wrote a line, and where that is proven.
 
-    Exit 0 if every line asked for is attributed by a record that verifies, 1 if a record that attributes one does not
-    verify, 2 if a line is not attributed or cannot be proven.
+    Exit 0 if every line asked for is attributed by a record that verifies (3 with warnings), 1 if a record that
+    attributes one does not verify, 2 if a line is not attributed or nothing proves it.
     """
     asked = _TARGET.fullmatch(target)
     if asked is None:
