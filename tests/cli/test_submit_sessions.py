@@ -432,10 +432,10 @@ def test_a_storage_tree_is_packed_and_its_bytes_are_kept_where_verify_finds_them
     folder: Path, submit: Submit, verify: Callable[..., int]
 ) -> None:
     files = {
-        "session/p/ses_1.json": {"id": "ses_1", "version": "1.0.0", "time": {"created": 1767225600000, "updated": 1767225601000}},
-        "message/ses_1/msg_1.json": {"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": 1767225600500}},
-        "part/msg_1/prt_1.json": {"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "text", "text": "hi"},
-    }  # fmt: skip
+        "session/p/ses_1.json": {"id": "ses_1", "version": "1.0.0", "time": {"created": 1767225600000}},
+        "message/ses_1/msg_1.json": {"id": "msg_1", "sessionID": "ses_1", "role": "user"},
+        "part/msg_1/prt_1.json": {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "hi"},
+    }
     for name, value in files.items():
         path = folder / "storage" / name
         path.parent.mkdir(parents=True, exist_ok=True)

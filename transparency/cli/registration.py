@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, write_output
+from transparency.cli.json_lines import now
 from transparency.cli.sessions import CANONICAL, PACKED, Source
 from transparency.client.client import Submission
 from transparency.client.kept import FIRST, Kept
@@ -298,8 +298,7 @@ class Registrar:
         if outcome.about.detected is None or outcome.about.problem:
             outcome.notes.append("not converted: its format is not known")
             return
-        created = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        made = list(convert.convert_to_bytes(record, created=created, detected=outcome.about.detected))
+        made = list(convert.convert_to_bytes(record, created=now(), detected=outcome.about.detected))
         for number, canonical in enumerate(made, 1):
             if canonical == record:
                 outcome.notes.append("it is a canonical record already, so there is no second one to register")
