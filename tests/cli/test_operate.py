@@ -218,9 +218,9 @@ def test_rotating_the_receipt_key_keeps_old_receipts_good(tmp_path: Path) -> Non
     with running(tmp_path, "serve", "--data", "log", "--port", "0", "--open") as (url, _):
         text = ("--sub", "s", "--content-type", "text/plain")
         submit = ("--key", "issuer.pem", "--iss", ISS, *text, "--log", url)
-        ok("submit", "a.txt", *submit)
+        ok("submit", "a.txt", *submit, "--out", "a.t.cose")
         ok("log", "rotate-key", "--data", "log")
-        ok("submit", "b.txt", *submit)
+        ok("submit", "b.txt", *submit, "--out", "b.t.cose")
         ok("keys", "--log", url, "--out", "log.keys")
     trust = ("--log-key", "log.keys", "--issuer-key", "issuer.pub.pem")
 
