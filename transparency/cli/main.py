@@ -21,6 +21,8 @@ _COMMANDS = {
     "sign": ("transparency.cli.sign", "Sign a record as a statement."),
     "submit": ("transparency.cli.submit", "Register a statement, keep it with its receipt."),
     "verify": ("transparency.cli.verify", "Verify statements and receipts, offline."),
+    "attribution": ("transparency.cli.attribution", "Show which lines a session wrote, and check them."),
+    "blame": ("transparency.cli.blame", "Say who or what wrote a line, and where that is proven."),
     "inspect": ("transparency.cli.inspect", "Show what a statement, receipt or key says."),
     "keys": ("transparency.cli.keys", "Fetch a log's public keys."),
     "init": ("transparency.cli.init", "Create a log."),
