@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from transparency.statements.receipt import Receipt
+from transparency.verifier.climb import Climber
 from transparency.verifier.receipt_reader import ReceiptReader
 
 if TYPE_CHECKING:
     from transparency.cose.keys import PublicKey
 
 MAX_HEADS: Final = 65_536
+# Of one head, in bytes; a larger one is checked each time rather than kept.
+MAX_REMEMBERED: Final = 1024
 
 
 class HeadCache:
@@ -24,6 +27,7 @@ class HeadCache:
 
     def __init__(self, most: int = MAX_HEADS) -> None:
         self.reader = ReceiptReader()
+        self.climber = Climber()
         self._most = most
         self._good: dict[tuple[bytes, bytes, bytes, bytes], None] = {}
 
@@ -33,13 +37,20 @@ class HeadCache:
     def verify(self, receipt: Receipt, key: PublicKey, root: bytes) -> None:
         """Check the signature of ``key`` over ``root`` unless exactly this was found good before."""
         message = receipt.message
-        name = (key.thumbprint, message.protected, root, message.signature)
-        if name in self._good:
-            return
+        if not self.is_good(key, message.protected, root, message.signature):
+            self.verify_anew(receipt, key, root)
+
+    def is_good(self, key: PublicKey, protected: bytes, root: bytes, signature: bytes) -> bool:
+        return (key.thumbprint, protected, root, signature) in self._good
+
+    def verify_anew(self, receipt: Receipt, key: PublicKey, root: bytes) -> None:
         receipt.verify_signature(key, root)
+        message = receipt.message
+        if len(message.protected) + len(message.signature) > MAX_REMEMBERED:
+            return
         if len(self._good) >= self._most:
             del self._good[next(iter(self._good))]
-        self._good[name] = None
+        self._good[key.thumbprint, message.protected, root, message.signature] = None
 
 
 @dataclass(frozen=True, slots=True)

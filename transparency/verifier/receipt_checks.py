@@ -6,7 +6,7 @@ one that fails under a trusted key fails the whole, because somebody altered som
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
@@ -17,57 +17,187 @@ from transparency.errors import (
     TransparencyError,
     UnsupportedAlgorithmError,
 )
+from transparency.merkle.hashing import leaf_hash
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import entry_id
 from transparency.statements.transparent import receipts_of
 from transparency.verifier.display import iso_utc
+from transparency.verifier.heads import MAX_REMEMBERED
+from transparency.verifier.receipt_reader import Plain
 from transparency.verifier.report import Check, Claim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from transparency.cose.keys import PublicKey
     from transparency.verifier.heads import HeadCache
     from transparency.verifier.statement_checks import Subject
     from transparency.verifier.trust import KeyIndex, LogKey, LogTrust, TrustedKey
 
 
+MAX_STANDINGS: Final = 4096
+_UNREGISTERED: Final = "the statement carries no receipt, so it does not show that it is registered"
+_NO_RECEIPT: Final = (Check("receipt", "not_checked", _UNREGISTERED), Check("registered", "not_checked", _UNREGISTERED))
+_CARRIES_ONE: Final = Check("receipt", "passed", "", {"receipts": 1})
+_REGISTERED: Final = Check("registered", "passed")
+
+
 class Registration(NamedTuple):
     """A receipt that counts: which entry it registers, and the log's key that says so."""
 
-    receipt: Receipt
+    receipt: Plain | Receipt
     signer: LogKey
     entry: bytes
 
 
-class Judged(NamedTuple):
-    """What one receipt came to; ``registration`` when it counts."""
+class _Standing(NamedTuple):
+    """What follows from a receipt's header alone, under this trust: the same for every receipt under one head."""
 
-    checks: list[Check]
-    registration: Registration | None = None
+    candidates: Sequence[LogKey]
+    form: Check
+    profile: Check
+    known: list[Check]
+    """For each candidate."""
+    size: Check
+    signed: Check
+    identity: list[Check]
+    validity: list[Check]
 
 
-def check_receipts(
-    subject: Subject, keys: KeyIndex, heads: HeadCache, *, strict: bool
-) -> tuple[list[Check], Registration | None]:
-    """Every receipt in its order, and the first of them that counts (TSt-5)."""
-    try:
-        receipts = receipts_of(subject.message)
-    except MalformedError as error:
-        return [Check("receipt", "failed", str(error))], None
-    if not receipts:
-        detail = "the statement carries no receipt, so it does not show that it is registered"
-        return [Check("receipt", "not_checked", detail), Check("registered", "not_checked", detail)], None
-    checks = [Check("receipt", "passed", "", {"receipts": len(receipts)})]
-    registration = None
-    for position, data in enumerate(receipts):
-        judged = _check_receipt(position, data, subject, keys, heads, strict=strict)
-        checks += judged.checks
-        registration = registration or judged.registration
-    if registration is not None:
-        checks.append(Check("registered", "passed"))
-    else:
-        checks.append(Check("registered", "not_checked", _why_none_counts(checks)))
-    return checks, registration
+class ReceiptChecks:
+    """Checks receipts against one trust store; what is said of a head is worked out once."""
+
+    def __init__(self, keys: KeyIndex, heads: HeadCache, *, strict: bool) -> None:
+        self._keys = keys
+        self._heads = heads
+        self._strict = strict
+        self._standings: dict[tuple[bytes, int], _Standing] = {}
+        self._included: dict[tuple[bytes, int], Check] = {}
+
+    def check(self, subject: Subject) -> tuple[list[Check], Registration | None]:
+        """Every receipt in its order, and the first of them that counts (TSt-5)."""
+        try:
+            receipts = receipts_of(subject.message)
+        except MalformedError as error:
+            return [Check("receipt", "failed", str(error))], None
+        if not receipts:
+            return list(_NO_RECEIPT), None
+        count = len(receipts)
+        checks = [_CARRIES_ONE if count == 1 else Check("receipt", "passed", "", {"receipts": count})]
+        registration = None
+        for position, data in enumerate(receipts):
+            found = self._check_one(position, data, subject, checks)
+            registration = registration or found
+        if registration is not None:
+            checks.append(_REGISTERED)
+        else:
+            checks.append(Check("registered", "not_checked", _why_none_counts(checks)))
+        return checks, registration
+
+    def _check_one(self, position: int, data: bytes, subject: Subject, checks: list[Check]) -> Registration | None:
+        """Add the checks of one receipt; give it back if it counts."""
+        try:
+            receipt = self._heads.reader.plain(data)
+        except TransparencyError as error:
+            checks.append(_refuse_form(position, data, self._keys, error))
+            return None
+        head = receipt.head if isinstance(receipt, Plain) else receipt
+        standing = self._standing(head, position)
+        if not standing.candidates:
+            checks += (standing.form, standing.profile)
+            return None
+        first: tuple[Check, ...] = ()
+        for number, candidate in enumerate(standing.candidates):
+            entry = subject.entry(candidate.log.leaf)
+            outcome = self._prove(position, receipt, entry, candidate.trusted.key, standing)
+            before = (standing.form, standing.profile, standing.known[number])
+            if outcome[-1] is not standing.signed or entry is None:
+                # There is one candidate unless the receipt has no kid; if none fits, the first one's answer stands.
+                first = first or (*before, *outcome)
+                continue
+            identity, validity = standing.identity[number], standing.validity[number]
+            checks += (*before, outcome[0], standing.size, standing.signed, identity, validity)
+            if validity.outcome != "passed" or "failed" in (standing.profile.outcome, identity.outcome):
+                return None
+            return Registration(receipt, candidate, entry)
+        checks += first
+        return None
+
+    def _prove(
+        self, position: int, receipt: Plain | Receipt, entry: bytes | None, key: PublicKey, standing: _Standing
+    ) -> tuple[Check, ...]:
+        """RFC 9942 §5.2.1: the root from the entry first, then the signature over that root (RC-9)."""
+        if entry is None:
+            detail = "the statement is detached and its payload was not given"
+            return (Check("inclusion", "not_checked", detail, receipt=position),)
+        try:
+            root = self._root(receipt, entry)
+        except ProofError as error:
+            return (Check("inclusion", "failed", str(error), receipt=position),)
+        included = self._inclusion(root, position)
+        if isinstance(receipt, Plain):
+            if self._heads.is_good(key, receipt.head.message.protected, root, receipt.signature):
+                return included, standing.signed
+            receipt = receipt.receipt()
+        try:
+            self._heads.verify(receipt, key, root)
+        except SignatureInvalidError:
+            detail = "the log did not sign the root that this statement and path lead to"
+        except UnsupportedAlgorithmError as error:
+            detail = f"the receipt's algorithm cannot be used: {error}"
+        else:
+            return included, standing.signed
+        return included, Check("head-signature", "failed", detail, receipt=position)
+
+    def _root(self, receipt: Plain | Receipt, entry: bytes) -> bytes:
+        """As ``Receipt.root_for``, which is asked wherever there could be anything to object to."""
+        if not isinstance(receipt, Plain):
+            return receipt.root_for(entry)
+        if receipt.size != receipt.head.tree_size:
+            return receipt.receipt().root_for(entry)
+        return self._heads.climber.root(leaf_hash(entry), receipt.leaf_index, receipt.size, receipt.path)
+
+    def _inclusion(self, root: bytes, position: int) -> Check:
+        check = self._included.get((root, position))
+        if check is None:
+            check = Check("inclusion", "passed", "", {"root": root.hex()}, position)
+            if len(self._included) >= MAX_STANDINGS:
+                self._included.clear()
+            self._included[root, position] = check
+        return check
+
+    def _standing(self, head: Receipt, position: int) -> _Standing:
+        name = (head.message.protected, position)
+        standing = self._standings.get(name)
+        if standing is None:
+            standing = self._judge(head, position)
+            if len(name[0]) <= MAX_REMEMBERED:
+                if len(self._standings) >= MAX_STANDINGS:
+                    self._standings.clear()
+                self._standings[name] = standing
+        return standing
+
+    def _judge(self, head: Receipt, position: int) -> _Standing:
+        form = Check("receipt-form", "passed", receipt=position)
+        candidates = self._keys.logs(head.kid, head.iss, head.sub)
+        if not candidates:
+            hint = "has this receipt's kid" if head.kid is not None else "fits a receipt without kid"
+            unknown = Check("receipt-key", "not_checked", f"no trusted key {hint}", receipt=position)
+            return _Standing((), form, unknown, [], form, form, [], [])
+        return _Standing(
+            candidates,
+            form,
+            _check_profile(position, head, candidates, strict=self._strict),
+            [_known_key(position, item) for item in candidates],
+            _check_size(position, head),
+            Check("head-signature", "passed", receipt=position),
+            [_check_identity(position, head, item.log) for item in candidates],
+            [_check_validity(position, head, item.trusted) for item in candidates],
+        )
+
+
+def _known_key(position: int, item: LogKey) -> Check:
+    return Check("receipt-key", "passed", "", {"key": item.trusted.key.thumbprint.hex()}, position)
 
 
 def _why_none_counts(checks: Sequence[Check]) -> str:
@@ -75,32 +205,6 @@ def _why_none_counts(checks: Sequence[Check]) -> str:
         check.detail for check in checks if check.outcome in ("failed", "not_checked") and check.id != "log-identity"
     )
     return next(reasons, "no receipt counts")
-
-
-def _check_receipt(
-    position: int, data: bytes, subject: Subject, keys: KeyIndex, heads: HeadCache, *, strict: bool
-) -> Judged:
-    try:
-        receipt = heads.reader.read(data)
-    except TransparencyError as error:
-        return Judged([_refuse_form(position, data, keys, error)])
-    checks = [Check("receipt-form", "passed", receipt=position)]
-    candidates = keys.logs(receipt.kid, receipt.iss, receipt.sub)
-    if not candidates:
-        hint = "has this receipt's kid" if receipt.kid is not None else "fits a receipt without kid"
-        checks.append(Check("receipt-key", "not_checked", f"no trusted key {hint}", receipt=position))
-        return Judged(checks)
-    checks.append(_check_profile(position, receipt, candidates, strict=strict))
-    found = _prove(position, receipt, subject, candidates, heads)
-    checks += found.checks
-    if found.signer is None:
-        return Judged(checks)
-    identity = _check_identity(position, receipt, found.signer.log)
-    validity = _check_validity(position, receipt, found.signer.trusted)
-    checks += [identity, validity]
-    if validity.outcome != "passed" or any(check.outcome == "failed" for check in checks):
-        return Judged(checks)
-    return Judged(checks, Registration(receipt, found.signer, found.entry))
 
 
 def _refuse_form(position: int, data: bytes, keys: KeyIndex, error: TransparencyError) -> Check:
@@ -125,48 +229,6 @@ def _check_profile(position: int, receipt: Receipt, candidates: Sequence[LogKey]
         return Check("receipt-profile", "failed", detail, receipt=position)
     advisory = all(item.log.bare for item in candidates)
     return Check("receipt-profile", "warned", detail, receipt=position, advisory=advisory)
-
-
-class _Proven(NamedTuple):
-    checks: list[Check]
-    signer: LogKey | None = None
-    entry: bytes = b""
-
-
-def _prove(
-    position: int, receipt: Receipt, subject: Subject, candidates: Sequence[LogKey], heads: HeadCache
-) -> _Proven:
-    """RFC 9942 §5.2.1: the root from the entry first, then the signature over that root (RC-9).
-
-    There is one candidate unless the receipt has no kid; then the first one that fits is the signer, and if none
-    does the first one's answer stands for all.
-    """
-    first: list[Check] = []
-    for candidate in candidates:
-        key = candidate.trusted.key
-        known = Check("receipt-key", "passed", "", {"key": key.thumbprint.hex()}, position)
-        entry = subject.entry(candidate.log.leaf)
-        if entry is None:
-            detail = "the statement is detached and its payload was not given"
-            first = first or [known, Check("inclusion", "not_checked", detail, receipt=position)]
-            continue
-        try:
-            root = receipt.root_for(entry)
-        except ProofError as error:
-            first = first or [known, Check("inclusion", "failed", str(error), receipt=position)]
-            continue
-        included = Check("inclusion", "passed", "", {"root": root.hex()}, position)
-        try:
-            heads.verify(receipt, key, root)
-        except SignatureInvalidError:
-            detail = "the log did not sign the root that this statement and path lead to"
-        except UnsupportedAlgorithmError as error:
-            detail = f"the receipt's algorithm cannot be used: {error}"
-        else:
-            signed = Check("head-signature", "passed", receipt=position)
-            return _Proven([known, included, _check_size(position, receipt), signed], candidate, entry)
-        first = first or [known, included, Check("head-signature", "failed", detail, receipt=position)]
-    return _Proven(first)
 
 
 def _check_size(position: int, receipt: Receipt) -> Check:
@@ -214,7 +276,8 @@ def _check_validity(position: int, receipt: Receipt, trusted: TrustedKey) -> Che
 
 def registration_claims(registration: Registration) -> tuple[Claim, ...]:
     """What the log's signature makes reliable; size and index only where the size is signed (RC-18)."""
-    receipt, signer = registration.receipt, registration.signer
+    read, signer = registration.receipt, registration.signer
+    receipt = read.receipt() if isinstance(read, Plain) else read
     bare = signer.log.bare
     basis = "claimed by the holder of the given log key" if bare else "signed by the trusted log"
     values: list[tuple[str, str | int | None]] = [

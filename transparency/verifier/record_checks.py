@@ -7,6 +7,7 @@ Nothing that a header says of the record is believed or shown: every member is r
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Final
 
 from transparency.cose import labels
@@ -29,13 +30,13 @@ _OUTCOMES: Final[Mapping[Level, Outcome]] = {
 CONTRADICTION: Final = "header contradicts signed payload"
 # Where a record may be looked for; anything else is not parsed only to compare a subject.
 _TYPES: Final = frozenset(format_.content_type for format_ in formats.FORMATS) | {"application/cbor"}
-# Plain JSON may be anything. A record of any format that is JSON has a member with one of these names (or an escape
-# in a name): without them there is nothing to be recognised, and nothing to be parsed.
-_NAMES: Final = (
-    b"session", b'"type"', b'"role"', b"messages", b"history", b"steps", b"specVersion", b"files", b"schema",
-    b"file-attribution", b"traceability", b"record_type", b"instructions", b'"git"', b"$set", b"$rewindTo",
-    b"projectHash", b"messageID", b"projectID", b"worktree", b"agentType", b"\\u",
-)  # fmt: skip
+# Plain JSON may be anything. A record of any format that is JSON has a member with one of these names (perhaps written
+# with escapes): without them there is nothing to be recognised (records/recognise.py), and nothing is parsed.
+_NAMES: Final = re.compile(
+    rb'"(?:session|file-attribution|specVersion|files|schema|steps|trace_id|traceId|metadata|text|messages|history|info|'
+    rb"type|record_type|instructions|git|\$set|\$rewindTo|sessionId|projectHash|role|sessionID|messageID|projectID|"
+    rb'worktree|agentType)"'
+)
 _UNSIGNED: Final = "label 100, which nobody signed,"
 _ABSENT: Final = [Check("trace-metadata", "not_checked", "absent")]
 _COPIES_AGREE: Final = Check("trace-metadata-copies", "passed")
@@ -78,8 +79,7 @@ def _may_be_record(subject: Subject) -> bool:
         return False
     if content_type != formats.JSON:
         return True
-    record = subject.record
-    return any(name in record for name in _NAMES)
+    return b"\\u" in subject.record or _NAMES.search(subject.record) is not None
 
 
 def _check_metadata(subject: Subject, look: Look | None) -> list[Check]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from transparency.verifier.report import Check
+
 if TYPE_CHECKING:
     from transparency.cose.keys import PublicKey
 
@@ -94,10 +96,17 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuerKey:
-    """One key with the issuer it belongs to: what a statement is checked against."""
+    """One key with the issuer it belongs to: what a statement is checked against, and what is said when it signed."""
 
     issuer: IssuerTrust
     key: PublicKey
+    known: Check
+
+    @classmethod
+    def of(cls, issuer: IssuerTrust, key: PublicKey) -> IssuerKey:
+        trusted_for = "given by hand; the issuer is claimed" if issuer.iss is None else "trusted for this iss"
+        evidence = {"key": key.thumbprint.hex(), "type": key.kty_name}
+        return cls(issuer, key, Check("issuer-key", "passed", trusted_for, evidence))
 
 
 class KeyIndex:
@@ -114,7 +123,7 @@ class KeyIndex:
         self._issuers: dict[str | None, list[IssuerKey]] = {}
         for issuer in trust.issuers:
             for key in issuer.keys:
-                self._issuers.setdefault(issuer.iss, []).append(IssuerKey(issuer, key))
+                self._issuers.setdefault(issuer.iss, []).append(IssuerKey.of(issuer, key))
 
     def logs(self, kid: bytes | None, iss: str | None, sub: str | None) -> list[LogKey]:
         """The keys that may have signed a receipt with this kid, iss and sub.

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from transparency.cose import labels
-from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
 from transparency.verifier.chain_checks import chain_claims, check_chain, is_linked
 from transparency.verifier.heads import HeadCache
-from transparency.verifier.receipt_checks import check_receipts, registration_claims
+from transparency.verifier.message_reader import read_message
+from transparency.verifier.receipt_checks import ReceiptChecks, registration_claims
 from transparency.verifier.record_checks import check_envelope, check_records, record_claims
 from transparency.verifier.redaction_checks import Redactions, check_redactions
 from transparency.verifier.report import Check, Facts, Report
@@ -60,6 +60,9 @@ class Options:
 
 _DEFAULT: Final = Options()
 _NOT_ASKED: Final = "not asked for"
+_FORM: Final = Check("form", "passed")
+_ISSUER_NOT_ASKED: Final = Check("issuer-signature", "not_checked", _NOT_ASKED)
+_RECORD_NOT_ASKED: Final = Check("trace-metadata", "not_checked", _NOT_ASKED)
 _NO_REDACTIONS: Final = Redactions([])
 
 
@@ -70,6 +73,7 @@ class Verifier:
         self.options = options
         self.heads = HeadCache() if heads is None else heads
         self._keys = KeyIndex(trust)
+        self._receipt_checks = ReceiptChecks(self._keys, self.heads, strict=options.strict)
         required = {"form"}
         if not options.statement_only:
             required.add("registered")
@@ -92,13 +96,13 @@ class Verifier:
         that this one continues may be.
         """
         try:
-            message = Sign1.from_bytes(data)
+            message = read_message(data)
         except TransparencyError as error:
             return Report((Check("form", "failed", str(error)),), self._required)
         subject = read_subject(message, payload)
         keys = self._keys.issuers(subject.kid, subject.iss)
         checks = [
-            Check("form", "passed"),
+            _FORM,
             check_profile(subject, keys, strict=self.options.strict),
             check_payload(subject, payload),
         ]
@@ -121,20 +125,20 @@ class Verifier:
 
     def _issuer(self, subject: Subject, keys: list[IssuerKey]) -> tuple[list[Check], IssuerKey | None]:
         if self.options.receipt_only and not self._keys.has_issuers:
-            return [Check("issuer-signature", "not_checked", _NOT_ASKED)], None
+            return [_ISSUER_NOT_ASKED], None
         return check_issuer(subject, keys)
 
     def _receipts(self, subject: Subject) -> tuple[list[Check], Registration | None]:
         if self.options.statement_only:
             return [Check("receipt", "not_checked", _NOT_ASKED)], None
-        return check_receipts(subject, self._keys, self.heads, strict=self.options.strict)
+        return self._receipt_checks.check(subject)
 
     def _records(self, subject: Subject) -> tuple[list[Check], Look | None]:
         if not self.options.receipt_only:
             return check_records(subject)
         # A label in the wrong place is wrong whatever is asked; the record's bytes are not looked at.
-        wrong = [check for check in check_envelope(subject) if subject.problem]
-        return [*wrong, Check("trace-metadata", "not_checked", _NOT_ASKED)], None
+        wrong = check_envelope(subject) if subject.problem else []
+        return [*wrong, _RECORD_NOT_ASKED], None
 
 
 def _facts(

@@ -1,0 +1,54 @@
+"""From a leaf to the root, with what neighbours have in common done once.
+
+Entries of one batch stand beside each other under one head, so that their paths differ in the lowest levels only. The
+root is a function of the node reached after these levels, its place, the tree's size and the rest of the path; so it
+is remembered under exactly these. A path whose upper part is not byte for byte one that was climbed before is climbed.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from transparency.merkle.proofs import root_from_inclusion
+
+STEP: Final = 34
+"""Bytes of a hash in a proof: its CBOR head (58 20) and itself."""
+MAX_CLIMBS: Final = 4096
+# Neighbours in groups of 32: fewer levels would share less, more would be shared by fewer.
+_LEVELS: Final = 5
+_BELOW: Final = _LEVELS * STEP
+
+
+class Climber:
+    """Roots of inclusion paths; as ``root_from_inclusion``, for paths as they stand in a receipt."""
+
+    def __init__(self, most: int = MAX_CLIMBS) -> None:
+        self._most = most
+        self._known: dict[tuple[bytes, int, int, bytes], bytes] = {}
+
+    def root(self, leaf: bytes, index: int, size: int, path: bytes) -> bytes:
+        """The root for ``leaf``; ``path`` is hashes of 32 bytes, each after its head. ProofError on any misfit."""
+        inner = (index ^ (size - 1)).bit_length()
+        if inner < _LEVELS or len(path) < _BELOW:
+            return root_from_inclusion(leaf, index, size, split(path))
+        node, at, place = leaf, 2, index
+        # Below ``inner`` every ancestor has a sibling, on the side its bit says (RFC 9162 §2.1.3.2).
+        for _ in range(_LEVELS):
+            sibling = path[at : at + 32]
+            node = sha256(b"\x01" + sibling + node if place & 1 else b"\x01" + node + sibling).digest()
+            at += STEP
+            place >>= 1
+        name = (node, place, size, path[_BELOW:])
+        root = self._known.get(name)
+        if root is None:
+            root = root_from_inclusion(leaf, index, size, split(path))
+            if len(self._known) >= self._most:
+                self._known.clear()
+            self._known[name] = root
+        return root
+
+
+def split(path: bytes) -> tuple[bytes, ...]:
+    """The hashes of a path."""
+    return tuple([path[at + 2 : at + STEP] for at in range(0, len(path), STEP)])
