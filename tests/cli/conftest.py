@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -149,3 +151,26 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One open log for all tests that only add to it."""
     with serving(tmp_path_factory.mktemp("served"), "--open") as log:
         yield log
+
+
+@pytest.fixture
+def submit(good: Run, served: Served) -> Callable[..., dict[str, Any]]:
+    """Submit as the issuer of the log that is served; what it says as JSON."""
+
+    def run(*words: str | Path) -> dict[str, Any]:
+        result = good("submit", *words, "--key", served.key, "--iss", ISS, "--log", served.url, "--json")
+        value: dict[str, Any] = json.loads(result.stdout)
+        return value
+
+    return run
+
+
+@pytest.fixture
+def verify(run: Run, good: Run, served: Served) -> Callable[..., int]:
+    """Verify with the keys of that log and issuer; the exit code."""
+
+    def verified(*words: str | Path) -> int:
+        good("keys", "--log", served.url, "--out", "log.keys", "--force")
+        return run("verify", *words, "--log-key", "log.keys", "--issuer-key", served.public).exit_code
+
+    return verified

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import ISS, ROOT, Run, Served
+from tests.cli.submitting import large
 from transparency.cli import json_lines
 from transparency.cli.timeline import Timeline
 from transparency.records.vac_check import check_vac
@@ -339,8 +340,6 @@ def test_show_json_of_a_statement_is_the_canonical_record(good: Run, grown: Path
 def test_the_record_of_an_envelope_is_found_named_or_fetched_and_never_another(
     good: Run, run: Run, folder: Path, served: Served
 ) -> None:
-    from tests.cli.test_submit_sessions import large
-
     (folder / "big.jsonl").write_bytes(large())
     good("submit", "big.jsonl", "--key", served.key, "--iss", ISS, "--log", served.url)
     assert "and number 1999" in good("show", "big.jsonl.cose").stdout

@@ -160,10 +160,11 @@ def _attempt(source: Source, register: Callable[[Source], Outcome]) -> tuple[str
         ):
             raise
         failure = describe(error)
+        told = safe(failure.message.removeprefix(f"{source.name}: "))
         failed: dict[str, Any] = {"session": source.name, "error": failure.message, "exit-code": int(failure.code)}
         if source.found and isinstance(error, NotARecordError):
-            return "skipped", Exit.OK, {**failed, "status": "skipped"}, f"[{DIM}]· {name}: {safe(failure.message)}[/]"
-        return "failed", failure.code, {**failed, "status": "failed"}, f"[{BAD}]✗[/] {name}: {safe(failure.message)}"
+            return "skipped", Exit.OK, {**failed, "status": "skipped"}, f"[{DIM}]· {name}: {told}[/]"
+        return "failed", failure.code, {**failed, "status": "failed"}, f"[{BAD}]✗[/] {name}: {told}"
     body = row(outcome)
     kind: str = "known" if outcome.known else body["status"]
     mark = f"[{UNSURE}]…[/]" if kind == "pending" else f"[{GOOD}]✓[/]"
