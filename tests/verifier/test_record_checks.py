@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.verifier.world import ISS, ISSUER, RECORDS, Log, bare, failed, outcomes, statement, trust, with_unprotected
 from transparency.cose import labels
+from transparency.cose.cbor import encode
 from transparency.cose.sign1 import Sign1, sign1
+from transparency.records.convert import Outline, outline
 from transparency.records.trace_metadata import describe
 from transparency.statements.statement import sign_envelope
-from transparency.verifier import Options, verify
+from transparency.verifier import Options, render_text, verify
+from transparency.verifier.record_checks import _NAMES
 
 SESSION = (RECORDS / "session.vac.json").read_bytes()
 TIMELESS = (RECORDS / "timeless.vac.json").read_bytes()
@@ -232,3 +236,128 @@ def test_label_100_of_a_stranger_is_compared_too() -> None:
     data = with_unprotected(statement(), {labels.TRACE_METADATA: "not a map"})
 
     assert failed(verify(data, trust(), options=Options(statement_only=True))) == ["trace-metadata/shape"]
+
+
+# --- records of every format ---------------------------------------------------------------------------------------
+
+NATIVE = [
+    ("claude/session.jsonl", "application/jsonl"),
+    ("codex/session.jsonl", "application/jsonl"),
+    ("codex/legacy.jsonl", "application/jsonl"),
+    ("gemini/session.json", "application/json"),
+    ("gemini/session.jsonl", "application/jsonl"),
+    ("opencode/export.json", "application/json"),
+    ("agentlog/every-event.agentlog.json", "application/agentlog+json"),
+    ("agent-trace/record.json", "application/vnd.agent-trace.record+json"),
+    ("a2a/proto.json", "application/json"),
+    ("vac/published.json", VAC),
+    ("vac/published.json", "application/json"),
+]
+
+
+def native(name: str) -> tuple[bytes, Outline]:
+    data = (RECORDS / name).read_bytes()
+    return data, outline(data)
+
+
+@pytest.mark.parametrize(("name", "content_type"), NATIVE)
+def test_the_subject_and_the_claims_of_any_format_are_those_of_the_record(name: str, content_type: str) -> None:
+    data, said = native(name)
+    (session_id,) = said.session_ids
+    data_of = Log().register(statement(data, sub=str(session_id), content_type=content_type))
+
+    report = verify(data_of, trust())
+
+    claims = {claim.name: claim.value for claim in report.claims}
+    assert report.verdict == "verified"
+    assert outcomes(report)["subject"] == "passed"
+    assert claims["session-id"] == session_id
+    assert claims.get("agent-vendor") == said.vendor
+    assert claims.get("session-start") == said.start
+    another = Log().register(statement(data, sub="urn:example:another", content_type=content_type))
+    assert outcomes(verify(another, trust()))["subject"] == "warned"
+
+
+@pytest.mark.parametrize(("name", "content_type"), NATIVE)
+@pytest.mark.parametrize("place", ["signed", "unsigned"])
+def test_a_header_that_lies_about_a_record_of_any_format_contradicts_it(
+    name: str, content_type: str, place: str
+) -> None:
+    data, said = native(name)
+    described = describe(data)
+    if described is None:
+        pytest.skip("the record does not give what trace-metadata needs")
+    true = described.to_map()
+    lies = {"session-id": "someone-else", "timestamp-start": "1999-01-01T00:00:00Z", "content-hash": "00" * 32}
+    lies["trace-format"] = "cursor-jsonl"
+    for member, lie in lies.items():
+        stated = true | {member: lie}
+        headers = {labels.TRACE_METADATA_SIGNED: stated} if place == "signed" else {}
+        unprotected = {labels.TRACE_METADATA: stated} if place == "unsigned" else {}
+        signed = statement(
+            data, sub=str(said.session_ids[0]), content_type=content_type, headers=headers, unprotected=unprotected
+        )
+
+        report = verify(Log().register(signed), trust())
+
+        assert (report.verdict, len(failed(report))) == ("failed", 1)
+        assert failed(report)[0].endswith(member)
+        assert report.summary.startswith("Not verified: header contradicts signed payload: label ")
+        assert "someone-else" not in render_text(report)
+
+
+def test_several_sessions_in_one_file_are_counted_and_any_of_them_may_be_the_subject() -> None:
+    data, said = native("opencode/sessions.concat.json")
+    assert len(said.session_ids) == 2
+
+    for session_id in said.session_ids:
+        signed = statement(data, sub=str(session_id), content_type="application/json")
+        report = verify(Log().register(signed), trust())
+        claims = {claim.name: claim.value for claim in report.claims}
+        assert outcomes(report)["subject"] == "passed"
+        assert (claims["sessions"], "session-id" in claims) == (2, False)
+
+
+def test_a_session_id_of_bytes_is_compared_as_bytes() -> None:
+    value = {"version": "3.0.0-draft", "id": "r"}
+    meta = {"model-id": "m", "model-provider": "p"}
+    session = {"session-id": b"raw-id", "agent-meta": meta, "entries": []}
+    data = encode(value | {"session": session})
+
+    report = verify(Log().register(statement(data, sub="raw-id", content_type=VAC)), trust())
+
+    assert outcomes(report)["subject"] == "passed"
+
+
+def test_an_envelope_with_a_native_record_is_checked_as_an_attached_one() -> None:
+    data, said = native("claude/session.jsonl")
+    described = describe(data)
+    assert described is not None
+    signed = sign_envelope(
+        hashlib.sha256(data).digest(), ISSUER, iss=ISS, sub=str(said.session_ids[0]),
+        preimage_content_type="application/jsonl", headers={labels.TRACE_METADATA_SIGNED: described.to_map()},
+    )  # fmt: skip
+
+    report = verify(Log().register(signed), trust(), payload=data)
+
+    assert report.verdict == "verified"
+    assert outcomes(report)["subject"] == outcomes(report)["signed-trace-metadata/session-id"] == "passed"
+    assert {claim.name: claim.value for claim in report.claims}["record-format"] == "Claude Code session"
+
+
+def test_of_a_record_that_is_not_the_hashed_one_nothing_is_claimed() -> None:
+    data, said = native("claude/session.jsonl")
+    signed = sign_envelope(
+        bytes(32), ISSUER, iss=ISS, sub=str(said.session_ids[0]), preimage_content_type="application/jsonl"
+    )
+
+    report = verify(Log().register(signed), trust(), payload=data)
+
+    assert failed(report) == ["envelope"]
+    assert report.claims == ()
+
+
+@pytest.mark.parametrize("path", sorted(RECORDS.rglob("*.json")), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_no_json_record_is_passed_over_because_of_its_members_names(path: Path) -> None:
+    """Plain JSON is parsed only if it has a name that records have, or an escape that could hide one."""
+    assert _NAMES.search(path.read_bytes()) is not None or path.name == "least-february.json"

@@ -48,6 +48,7 @@ _LONGEST_KEPT: Final = 128
 # Where units stand inside a document (formats.md 9); at the top of a file every value is one.
 _LISTS: Final = frozenset({"messages", "history", "events", "steps", "entries", "children"})
 _ANY_TIME: Final = "1970-01-01T00:00:00Z"
+_TIMING: Final = frozenset({"latency-ms", "latency", "durationMs", "timestamp", "cost", "traceId", "spanId"})
 OMITTED: Final = "omitted"
 _STUB: Final = b"[REDACTED:omit-"
 
@@ -142,8 +143,8 @@ def _kinds_of_units(data: bytes, detected: Detected) -> dict[str, frozenset[str]
 
 def _kinds_of(entry: Mapping[str, Any]) -> frozenset[str]:
     kind = entry["type"]
-    if kind == "tool-result" and entry.get("output") is None:
-        return frozenset()  # a call that ended, and nothing of what it gave
+    if kind == "tool-result" and entry.get("output") is None and _TIMING.issuperset(entry.get("native", ())):
+        return frozenset()  # that a call ended, and nothing of what it gave
     if kind != "system-event":
         return frozenset({kind})
     name = str(entry.get("event-type", "")).lower()
