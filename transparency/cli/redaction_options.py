@@ -146,7 +146,8 @@ def write_side_file(file: str | Path, redacted: Redacted) -> Path | None:
         if before == data:
             return path
         digest = hashlib.sha256(before).hexdigest()[:16]
-        path.rename(path.with_name(f"{path.name.removesuffix('.json')}.{digest}.json"))
+        # Still under the ending that nothing is submitted with.
+        path.rename(path.with_name(f"{path.name.removesuffix(SIDE_FILE)}.{digest}{SIDE_FILE}"))
     write_output(path, data, mode=0o600)
     return path
 
