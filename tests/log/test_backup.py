@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 from pathlib import Path
 
 import pytest
 
-from transparency.errors import LogUnusableError
+from transparency.errors import LogUnusableError, MalformedError
+from transparency.log.artifacts import ArtifactStore
 from transparency.log.backup import backup, restore, restore_as_new
 from transparency.log.folder import Config, Folder
 from transparency.log.fsck import fsck
@@ -130,3 +132,38 @@ async def test_a_folder_of_any_name_is_backed_up(tmp_path: Path, name: str) -> N
     made = make_log(tmp_path / name)
 
     assert backup(made.data, tmp_path / "copy") == 2
+
+
+def keep(store: ArtifactStore, record: bytes) -> str:
+    digest = hashlib.sha256(record).hexdigest()
+    with store.receive(digest) as incoming:
+        incoming.write(record)
+        incoming.finish()
+    return digest
+
+
+def test_artifacts_go_with_the_backup_and_come_back(tmp_path: Path) -> None:
+    """A record that was uploaded is evidence too: a backup without it would lose it."""
+    made = make_log(tmp_path / "log")
+    digest = keep(ArtifactStore(made.data / "artifacts", reserve=0), b"a large record")
+
+    backup(made.data, tmp_path / "copy", with_keys=True)
+    restore(tmp_path / "copy", tmp_path / "again", clock=CLOCK)
+
+    with ArtifactStore(tmp_path / "again" / "artifacts").open(digest) as file:
+        assert file.read() == b"a large record"
+    assert not (tmp_path / "again" / "artifacts" / "incoming").exists()
+    report = fsck(tmp_path / "again")
+    assert (report.clean, report.artifacts) == (True, 1)
+
+
+def test_a_damaged_artifact_is_found_and_not_copied(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+    store = ArtifactStore(made.data / "artifacts", reserve=0)
+    digest = keep(store, b"a large record")
+    (store.folder / digest[:2] / digest[2:]).write_bytes(b"another one")
+
+    assert [finding.where for finding in made.fsck().findings] == [f"artifact {digest}"]
+    with pytest.raises(MalformedError):
+        backup(made.data, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()

@@ -72,13 +72,16 @@ def fsck(data: Path, watermark: Path | None, as_json: bool) -> None:
         )
     if as_json:
         findings = [{"where": finding.where, "what": finding.what} for finding in report.findings]
-        print_json({"clean": report.clean, "size": report.size, "heads": report.heads, "findings": findings})
+        counts = {"size": report.size, "heads": report.heads, "artifacts": report.artifacts}
+        print_json({"clean": report.clean, **counts, "findings": findings})
     else:
         console = out()
         for finding in report.findings:
             console.print(f"[{BAD}]✗[/] {safe(finding.where)}: {safe(finding.what)}")
         if report.clean:
-            console.print(f"[{GOOD}]✓[/] clean: {report.size} entries, {report.heads} heads")
+            console.print(
+                f"[{GOOD}]✓[/] clean: {report.size} entries, {report.heads} heads, {report.artifacts} artifacts"
+            )
     if not report.clean:
         raise click.exceptions.Exit(Exit.NEGATIVE)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from transparency.errors import LogUnusableError
 from transparency.log import create
 from transparency.log.appender import Clock
+from transparency.log.artifacts import ArtifactStore
 from transparency.log.documents import load_in_force
 from transparency.log.durable import create_durably, sync_folder
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
@@ -40,6 +41,7 @@ def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
         if with_keys:
             for key in source.keys.glob("*.pem"):
                 create_durably(target.keys / key.name, key.read_bytes())
+        _copy_artifacts(source, target)
         store = SqliteStore(target.database)
         try:
             size = check_tip(store, store.tip()).size
@@ -72,6 +74,7 @@ def restore(
                 _copy_database(path, making.path / path.name)
         for key in copy.keys.glob("*.pem"):
             create_durably(making.keys / key.name, key.read_bytes())
+        _copy_artifacts(copy, making)
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
         if new_mark:
             _new_mark(making, config.origin, mark_path)
@@ -110,6 +113,11 @@ def _new_mark(folder: Folder, origin: str, path: Path) -> None:
         Mark.create(path, origin, MarkValue(tip.size, tip.root)).close()
     finally:
         store.close()
+
+
+def _copy_artifacts(source: Folder, target: Folder) -> None:
+    # No reserve: the copy goes where the operator said, and fails there if it does not fit.
+    ArtifactStore(source.artifacts).copy_to(ArtifactStore(target.artifacts, reserve=0))
 
 
 def _copy_database(source: Path, target: Path) -> None:

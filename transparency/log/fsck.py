@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
+from transparency.log.artifacts import ArtifactStore
 from transparency.log.documents import InForce, advance, bootstrap
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
@@ -43,6 +44,7 @@ class Finding:
 class FsckReport:
     size: int = 0
     heads: int = 0
+    artifacts: int = 0
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -65,6 +67,7 @@ def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None
         report = FsckReport()
         try:
             _Check(store, config, progress or _silent, report).run(watermark or config.watermark)
+            _check_artifacts(ArtifactStore(folder.artifacts), report)
         except StoreError as error:
             report.add("store", str(error))
         return report
@@ -81,6 +84,13 @@ class _ReadOnlyFile(DurableFile):
 
 def _silent(_done: int, _total: int) -> None:
     """No progress asked for."""
+
+
+def _check_artifacts(artifacts: ArtifactStore, report: FsckReport) -> None:
+    for digest in artifacts.digests():
+        report.artifacts += 1
+        if not artifacts.is_sound(digest):
+            report.add(f"artifact {digest}", "its bytes are not those of its name")
 
 
 class _Check:
