@@ -20,6 +20,7 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, write_output
 from transparency.cli.json_lines import now
+from transparency.cli.redaction_options import Redaction, redacted_path, write_side_file
 from transparency.cli.sessions import CANONICAL, PACKED, Source
 from transparency.client.client import Submission
 from transparency.client.kept import FIRST, Kept
@@ -38,6 +39,7 @@ from transparency.errors import (
     UnsupportedAlgorithmError,
 )
 from transparency.records import canonical_json, convert, strict_json
+from transparency.records.detect import detect
 from transparency.records.violation import Violation
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -68,6 +70,7 @@ class Options:
     convert: bool = False
     wait: bool = True
     force: bool = False
+    redaction: Redaction = field(default_factory=Redaction)
 
 
 @dataclass(slots=True)
@@ -108,17 +111,35 @@ class Registrar:
     def register(self, source: Source, out: str | None = None) -> Outcome:
         """Sign and register the session, and its canonical records if asked for."""
         record = source.read()
-        outcome = self._one(source, record, out or source.statement)
+        headers: dict[int | str, Any] = {}
+        if self._options.redaction.wanted:
+            source, record, headers = self._redacted(source, record)
+        outcome = self._one(source, record, out or source.statement, headers)
         if self._options.convert:
             self._convert(source, record, outcome)
         return outcome
 
-    def _one(self, source: Source, record: bytes, out: str) -> Outcome:
+    def _redacted(self, source: Source, record: bytes) -> tuple[Source, bytes, dict[int | str, Any]]:
+        """The redacted record in a file of its own, the owner's side file beside it, and the header that commits."""
+        if source.packed or source.name == STDIO:
+            raise CommandError(Exit.USAGE, f"{source.name}: only a file can be redacted", "Name the session's file.")
+        try:
+            redacted = self._options.redaction.apply(record, detect(record).format, source.name)
+        except MalformedError as error:
+            raise CommandError(Exit.BAD_INPUT, f"{source.name} cannot be redacted: {error}") from error
+        if redacted is None or not redacted.header:
+            return source, record, {}
+        write_side_file(source.name, redacted)
+        path = redacted_path(source.name)
+        write_output(path, redacted.data, force=True)
+        return Source(str(path)), redacted.data, {labels.REDACTIONS: redacted.header}
+
+    def _one(self, source: Source, record: bytes, out: str, headers: dict[int | str, Any] | None = None) -> Outcome:
         about = self._about(source, record)
         form = self._form(record)
         kept = self._kept(out, record)
         earlier, links = self._earlier(out, kept, about)
-        signed = self._sign(source, record, about, form, links)
+        signed = self._sign(source, record, about, form, {**links, **(headers or {})})
         same = kept is not None and kept.covers and self._says_the_same(out, kept, signed)
         statement = kept.statement if same and kept is not None else Statement.from_bytes(signed.statement)
         outcome = Outcome(source.name, out, statement, form, about, signed, len(record), earlier=earlier)

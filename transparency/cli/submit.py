@@ -12,6 +12,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
 from transparency.cli.keyfiles import load_private, load_public, passphrase_option
 from transparency.cli.output import print_json
+from transparency.cli.redaction_options import Redaction, redaction_options
 from transparency.cli.registration import Options, Registrar, with_receipt
 from transparency.cli.sessions import AGENTS, Source, expand, latest
 from transparency.cli.settings import Setting, iss_option, json_option, key_option, log_options
@@ -47,6 +48,7 @@ _SIGN1_HEAD = b"\xd2"
 @click.option("--attach", is_flag=True, help="Put the record into the statement, however large it is.")
 @click.option("--trace-metadata", is_flag=True, help="With --private: say whose session it was all the same.")
 @click.option("--convert", is_flag=True, help="Register the canonical record (VAC) too; it names the session by hash.")
+@redaction_options()
 @click.option("--detached", is_flag=True, help="Leave the record out of the output file.")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the receipt; print where it will be.")
 @passphrase_option()
@@ -56,7 +58,7 @@ def command(
     files: tuple[str, ...], latest: str | None, log: str, token: str | None, cacert: str | None, payload: str | None,
     out: str | None, log_key: tuple[str, ...], key: str | None, iss: str | None, sub: str | None,
     content_type: str | None, private: bool, attach: bool, trace_metadata: bool, convert: bool, detached: bool,
-    no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool,
+    no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool, redaction: Redaction,
 ) -> None:  # fmt: skip
     """Register sessions on a log; each is written with its receipt to SESSION.cose, beside it.
 
@@ -75,6 +77,7 @@ def command(
     if len(sources) == 1 and _is_statement(sources[0]):
         how = {"--private": private, "--attach": attach, "--trace-metadata": trace_metadata, "--convert": convert}
         how |= {"--sub": sub is not None, "--content-type": content_type is not None}
+        how |= {"--redact, --omit or --pseudonymous": redaction.wanted}
         _refuse_signing_options(sources[0].name, [name for name, given in how.items() if given])
         target = out if out is not None else _default_out(sources[0].name)
         if not no_wait:
@@ -91,7 +94,7 @@ def command(
         )  # fmt: skip
     options = Options(
         iss, sub, content_type, private=private, attach=attach, detached=detached, trace_metadata=trace_metadata,
-        convert=convert, wait=not no_wait, force=force,
+        convert=convert, wait=not no_wait, force=force, redaction=redaction,
     )  # fmt: skip
     signer = load_private(key, passphrase_file)
     with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:

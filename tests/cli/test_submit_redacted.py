@@ -1,0 +1,75 @@
+"""``submit --redact``: what must not leave stays with its owner, and the statement commits to it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from tests.cli.conftest import ISS, Run
+from tests.cli.submitting import Submit, Verify, statement_of
+from transparency.cose import labels
+
+CARD = "4111111111111111"
+LINES: tuple[dict[str, object], ...] = (
+    {"role": "user", "content": f"my card is {CARD}, mail jane@example.com"},
+    {"role": "assistant", "id": "m1", "model": "claude-x", "content": [{"type": "text", "text": "noted"}]},
+)
+
+
+def session(folder: Path) -> Path:
+    path = folder / "red.jsonl"
+    rows = [
+        {
+            "type": message["role"], "uuid": f"u{n}", "parentUuid": None, "sessionId": "s-77", "cwd": "/w",
+            "version": "1", "timestamp": f"2026-01-01T00:00:0{n}.000Z", "message": message,
+        }
+        for n, message in enumerate(LINES)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_secrets_stay_with_their_owner_and_the_statement_commits_to_them(
+    folder: Path, submit: Submit, verify: Verify
+) -> None:
+    file = session(folder)
+
+    answer = submit(file.name, "--redact")
+
+    assert answer["file"] == "red.redacted.jsonl.cose"
+    statement = statement_of("red.redacted.jsonl.cose")
+    assert CARD.encode() not in statement.normalised
+    assert b"jane@example.com" not in statement.normalised
+    assert len(statement.message.headers[labels.REDACTIONS]) == 2
+    side = folder / "red.redactions.json"
+    assert stat.S_IMODE(side.stat().st_mode) == 0o600
+    assert CARD in side.read_text()
+    assert verify("red.redacted.jsonl.cose") == 0
+
+
+def test_one_item_is_disclosed_and_verifies_and_a_changed_one_does_not(
+    folder: Path, submit: Submit, good: Run, verify: Verify
+) -> None:
+    submit(session(folder).name, "--redact")
+    good("disclose", "red.redactions.json", "--item", "1", "--out", "d.json")
+
+    assert verify("red.redacted.jsonl.cose", "--disclosure", "d.json") == 0
+    forged = (folder / "d.json").read_text().replace(CARD, "5500005555555559")
+    (folder / "forged.json").write_text(forged)
+    assert verify("red.redacted.jsonl.cose", "--disclosure", "forged.json") == 1
+
+
+def test_the_same_session_redacted_again_is_the_same_entry(folder: Path, submit: Submit) -> None:
+    file = session(folder)
+
+    assert submit(file.name, "--redact")["entry-id"] == submit(file.name, "--redact")["entry-id"]
+
+
+def test_redaction_cannot_be_said_of_a_signed_statement(folder: Path, run: Run, submit: Submit) -> None:
+    submit(session(folder).name)
+
+    refused = run("submit", "red.jsonl.cose", "--redact", "--log", "http://127.0.0.1:1", "--key", "k", "--iss", ISS)
+
+    assert refused.exit_code == 64
+    assert "--redact" in refused.stderr
