@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.cli.conftest import ISS, Run
 from tests.cli.submitting import Submit, Verify, statement_of
+from transparency.cli.sessions import expand
 from transparency.cose import labels
 
 CARD = "4111111111111111"
@@ -73,3 +74,17 @@ def test_redaction_cannot_be_said_of_a_signed_statement(folder: Path, run: Run, 
 
     assert refused.exit_code == 64
     assert "--redact" in refused.stderr
+
+
+def test_a_folder_is_submitted_without_what_redaction_wrote_there(folder: Path, submit: Submit, good: Run) -> None:
+    inner = folder / "sessions"
+    inner.mkdir()
+    session(inner)
+    submit("sessions/red.jsonl", "--redact")
+
+    again = submit("sessions/red.jsonl", "--redact")
+    names = {path.name for path in inner.iterdir()}
+
+    assert again["file"] == "sessions/red.redacted.jsonl.cose"
+    assert names == {"red.jsonl", "red.redacted.jsonl", "red.redacted.jsonl.cose", "red.redactions.json"}
+    assert [source.name for source in expand([str(inner)])] == [str(inner / "red.jsonl")]

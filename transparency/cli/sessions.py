@@ -31,6 +31,7 @@ CANONICAL: Final = ".vac.json"
 # What lies beside sessions and is none: our own outputs, keys, and what the owner keeps to himself.
 _NEVER: Final = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml", PACKED})
 _PRIVATE: Final = ".redactions.json"
+_REDACTED: Final = ".redacted"
 _SUBAGENTS: Final = "subagents"
 _STORAGE: Final = ("session", "message", "part")
 
@@ -189,7 +190,8 @@ def _walk(folder: Path) -> Iterator[Source]:
 
 def _is_ours(path: Path) -> bool:
     name = path.name
-    if path.suffix in _NEVER or name.endswith(_PRIVATE):
+    # A redacted record is its session again: registered with it, never by itself as one more.
+    if path.suffix in _NEVER or name.endswith(_PRIVATE) or path.stem.endswith(_REDACTED):
         return True
     # What ``--convert`` wrote beside a session, as SESSION.vac.json or SESSION.vac-2.json.
     stem, dot, ending = name.rpartition(".vac")
