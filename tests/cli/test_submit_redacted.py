@@ -88,3 +88,35 @@ def test_a_folder_is_submitted_without_what_redaction_wrote_there(folder: Path, 
     assert again["file"] == "sessions/red.redacted.jsonl.cose"
     assert names == {"red.jsonl", "red.redacted.jsonl", "red.redacted.jsonl.cose", "red.redactions.json"}
     assert [source.name for source in expand([str(inner)])] == [str(inner / "red.jsonl")]
+
+
+def test_a_session_that_grows_into_a_secret_continues_its_chain(folder: Path, submit: Submit, verify: Verify) -> None:
+    """The name of the statement does not depend on whether a rule matched."""
+    file = session(folder)
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text(whole[1])
+    first = submit(file.name, "--redact")
+    file.write_text(whole[1] + whole[0])
+
+    second = submit(file.name, "--redact")
+
+    assert first["file"] == second["file"] == "red.redacted.jsonl.cose"
+    statement = statement_of("red.redacted.jsonl.cose")
+    assert labels.SUPERSEDES in statement.message.headers
+    assert CARD.encode() not in statement.normalised
+    assert verify("red.redacted.jsonl.cose") == 0
+
+
+def test_force_never_destroys_a_receipt(folder: Path, submit: Submit, run: Run, verify: Verify) -> None:
+    """Neither when the log refuses the new statement nor when it cannot be reached."""
+    file = session(folder)
+    submit(file.name)
+    before = (folder / "red.jsonl.cose").read_bytes()
+
+    refused = run("submit", file.name, "--private", "--force", "--iss", "https://nobody.example")
+    assert refused.exit_code != 0
+    assert (folder / "red.jsonl.cose").read_bytes() == before
+    unreachable = run("submit", file.name, "--private", "--force", "--log", "http://127.0.0.1:1")
+    assert unreachable.exit_code != 0
+    kept = [path.read_bytes() for path in folder.glob("*.cose")]
+    assert before in kept

@@ -35,13 +35,13 @@ def command(file: str, item: int | None, target: str | None, force: bool, as_jso
     if item is None:
         _list(side, as_json=as_json)
         return
-    if target is None:
-        raise CommandError(Exit.USAGE, "--out says where the disclosure goes ('-' is standard output)")
     if item > len(side.items):
         raise CommandError(Exit.BAD_INPUT, f"{file} has {len(side.items)} redactions, no number {item}")
+    if target is None:
+        raise CommandError(Exit.USAGE, "--out says where the disclosure goes ('-' is standard output)")
     refuse_existing(target, force=force)
     disclosed = side.items[item - 1]
-    body = {**disclosed.to_json(), "record-sha-256": side.record}
+    body = disclosed.to_json()
     # 0600 as the side file: whoever may read it is the owner's decision.
     write_output(target, json.dumps(body, indent=2).encode() + b"\n", force=force, mode=0o600)
     if as_json:

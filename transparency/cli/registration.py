@@ -11,6 +11,7 @@ with the same entry. A statement that was never registered is not continued: the
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,12 +128,13 @@ class Registrar:
             redacted = self._options.redaction.apply(record, detect(record).format, source.name)
         except MalformedError as error:
             raise CommandError(Exit.BAD_INPUT, f"{source.name} cannot be redacted: {error}") from error
-        if redacted is None or not redacted.header:
+        if redacted is None:
             return source, record, {}
         write_side_file(source.name, redacted)
+        # Under the same name whether or not a rule matched: a session that grows must find what it continues.
         path = redacted_path(source.name)
         write_output(path, redacted.data, force=True)
-        return Source(str(path)), redacted.data, {labels.REDACTIONS: redacted.header}
+        return Source(str(path)), redacted.data, {labels.REDACTIONS: redacted.header} if redacted.header else {}
 
     def _one(self, source: Source, record: bytes, out: str, headers: dict[int | str, Any] | None = None) -> Outcome:
         about = self._about(source, record)
@@ -147,8 +149,11 @@ class Registrar:
             outcome.violations = convert.check(record, about.detected)
         if same and kept is not None and self._is_done(kept, outcome):
             return outcome
-        before = None if kept is None else kept.data
-        self._write_ahead(source, record, outcome, before if same and before is not None else signed.statement, before)
+        before = read_input(out) if out != STDIO and Path(out).exists() else None
+        data = kept.data if same and kept is not None else signed.statement
+        if before is not None and data != before and earlier is None:
+            self._set_aside(outcome, before)
+        self._write_ahead(source, record, outcome, data, before)
         try:
             self._send(record, outcome)
         except ServiceRefusedError as error:
@@ -283,6 +288,13 @@ class Registrar:
             write_output(path, record, force=True)
         if data != before:
             write_output(outcome.out, data, force=before is not None or self._options.force)
+
+    def _set_aside(self, outcome: Outcome, before: bytes) -> None:
+        """What --force replaces may be the only receipt there is: it is kept under another name."""
+        digest = hashlib.sha256(before).hexdigest()[:8]
+        kept = f"{outcome.out.removesuffix('.cose')}.{digest}.replaced.cose"
+        write_output(kept, before, force=True)
+        outcome.notes.append(f"what was in {outcome.out} is kept as {kept}")
 
     def _take_back(self, outcome: Outcome, before: bytes | None) -> None:
         """The log will not have it: what was written ahead goes, what was there before comes back."""

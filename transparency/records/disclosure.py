@@ -116,7 +116,11 @@ class Disclosure:
         value = strict_json.loads(data)
         if not isinstance(value, dict) or value.get(_VERSION) != 1:
             raise MalformedError(f'not a disclosure: "{_VERSION}": 1 is missing')
-        return cls.from_item(value)
+        disclosure = cls.from_item(value)
+        if value != disclosure.to_json():
+            # What is not checked must not stand beside what is: a reader would take it for verified.
+            raise MalformedError("a disclosure has other members than it may")
+        return disclosure
 
     @classmethod
     def from_item(cls, value: object) -> Disclosure:
