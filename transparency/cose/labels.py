@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-SIGN1_TAG: Final = 18
-
 ALG: Final = 1
 CRIT: Final = 2
 CONTENT_TYPE: Final = 3
