@@ -164,6 +164,20 @@ def test_fsck_is_0_when_clean_and_1_when_a_byte_is_wrong(good: Run, run: Run, lo
     assert json.loads(run("log", "fsck", "--data", log, "--json").stdout)["clean"] is False
 
 
+def test_fsck_of_a_copy_without_its_mark_is_clean_and_says_that_it_may_be_old(good: Run, run: Run, log: Path) -> None:
+    Config.read(log / "config.toml").watermark.unlink()
+
+    asked = run("log", "fsck", "--data", log)
+    result = good("log", "fsck", "--data", log, "--no-mark")
+
+    assert asked.exit_code == 1
+    assert "--no-mark" in asked.stderr
+    assert "older copy" in result.stderr
+    body = json.loads(good("log", "fsck", "--data", log, "--no-mark", "--json").stdout)
+    assert (body["clean"], body["mark-checked"]) == (True, False)
+    assert run("log", "fsck", "--data", log, "--no-mark", "--watermark", "x").exit_code == 64
+
+
 def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, log: Path) -> None:
     good("log", "backup", "--data", log, "--out", "old", "--with-keys")
     good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")

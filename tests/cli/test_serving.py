@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.cli.conftest import Run, Served, environment, running, shell
+from tests.cli.conftest import ISS, Run, Served, environment, running, serving, shell
+from tests.cli.submitting import large
 from tests.client.scripted import STATEMENT
 from transparency.cose.cbor import encode
 
@@ -88,18 +89,41 @@ def test_issuers_added_at_the_same_moment_all_get_in(served: Served, tmp_path: P
     assert [name for name in names if name not in listed] == []
 
 
+def test_the_largest_record_is_the_operators_to_set(tmp_path: Path) -> None:
+    (tmp_path / "big.jsonl").write_bytes(large())
+    words = ("submit", "big.jsonl", "--key", "issuer.pem", "--iss", ISS)
+
+    with serving(tmp_path, "--open", "--max-artifact-bytes", "90000", "--max-uploads", "1") as served:
+        refused = shell(*words, "--log", served.url, cwd=tmp_path)
+
+    assert refused.returncode == 65
+    assert b"413" in refused.stderr
+
+
+def test_a_policy_that_does_not_end_in_a_line_end_is_shown_whole(good: Run, folder: Path) -> None:
+    good("init", "--data", "log")
+    policy = good("policy", "show", "--data", "log").stdout
+    headers = {"Content-Type": "application/toml"}
+
+    with answering(200, policy.removesuffix("\n").encode(), headers) as url:
+        shown = good("policy", "show", "--log", url).stdout
+
+    assert shown == policy
+
+
 @contextmanager
-def answering(status: int, title: str, retry_after: str) -> Iterator[str]:
-    """Something that gives every request the same problem."""
-    body = encode({-1: title, -2: "no"})
+def answering(status: int, body: bytes, headers: dict[str, str]) -> Iterator[str]:
+    """Something that gives every request the same answer."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def do_GET(self) -> None:
             self.send_response(status)
-            self.send_header("Content-Type", "application/concise-problem-details+cbor")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Retry-After", retry_after)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
@@ -120,7 +144,8 @@ def answering(status: int, title: str, retry_after: str) -> Iterator[str]:
 def test_what_a_log_says_becomes_an_exit_code(run: Run, folder: Path, status: int, title: str, code: int) -> None:
     (folder / "s.cose").write_bytes(STATEMENT)
 
-    with answering(status, title, "3600") as url:
+    headers = {"Content-Type": "application/concise-problem-details+cbor", "Retry-After": "3600"}
+    with answering(status, encode({-1: title, -2: "no"}), headers) as url:
         result = run("submit", "s.cose", "--log", url)
 
     assert result.exit_code == code

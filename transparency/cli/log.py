@@ -11,11 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, refuse_existing_log, require_log, rotate_key
-from transparency.cli.output import BAD, GOOD, done, err, note, out, print_json, print_tree, safe, timestamp
+from transparency.cli.output import BAD, GOOD, done, err, note, out, print_json, print_tree, safe, timestamp, warn
 from transparency.cli.settings import data_option, json_option
 from transparency.cose.algorithms import algorithm
 from transparency.log import backup as backups
 from transparency.log.admin import open_admin
+from transparency.log.fsck import MARK
 from transparency.log.fsck import fsck as check_log
 from transparency.log.log import system_clock
 from transparency.policy import keyset
@@ -55,12 +56,16 @@ def status(data: Path, as_json: bool) -> None:
 @command.command(epilog="\b\nExample: transparency log fsck --data ./log")
 @data_option()
 @_WATERMARK
+@click.option("--no-mark", is_flag=True, help="For a copy whose mark is not at hand: do not ask for it.")
 @json_option()
-def fsck(data: Path, watermark: Path | None, as_json: bool) -> None:
+def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> None:
     """Recompute everything the log claims from what it stores. Exit 0 when clean, 1 when not.
 
-    Reads only; works beside a running server.
+    Reads only; works beside a running server. The high-water mark tells whether the folder is an older copy of its
+    log: with --no-mark that is not checked.
     """
+    if no_mark and watermark is not None:
+        raise CommandError(Exit.USAGE, "--no-mark and --watermark exclude each other")
     require_log(data)
     with Progress(
         TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -68,12 +73,13 @@ def fsck(data: Path, watermark: Path | None, as_json: bool) -> None:
     ) as progress:  # fmt: skip
         task = progress.add_task("entries", total=None)
         report = check_log(
-            data, watermark=watermark, progress=lambda count, total: progress.update(task, completed=count, total=total)
-        )
+            data, watermark=watermark, without_mark=no_mark,
+            progress=lambda count, total: progress.update(task, completed=count, total=total),
+        )  # fmt: skip
     if as_json:
         findings = [{"where": finding.where, "what": finding.what} for finding in report.findings]
         counts = {"size": report.size, "heads": report.heads, "artifacts": report.artifacts}
-        print_json({"clean": report.clean, **counts, "findings": findings})
+        print_json({"clean": report.clean, **counts, "mark-checked": report.mark_checked, "findings": findings})
     else:
         console = out()
         for finding in report.findings:
@@ -82,6 +88,10 @@ def fsck(data: Path, watermark: Path | None, as_json: bool) -> None:
             console.print(
                 f"[{GOOD}]✓[/] clean: {report.size} entries, {report.heads} heads, {report.artifacts} artifacts"
             )
+        if not report.mark_checked:
+            warn("the high-water mark was not looked at: this may be an older copy of the log")
+        if any(finding.where == MARK for finding in report.findings):
+            note("a copy whose mark is not at hand is checked with --no-mark")
     if not report.clean:
         raise click.exceptions.Exit(Exit.NEGATIVE)
 

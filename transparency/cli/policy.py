@@ -52,7 +52,7 @@ def show(data: Path | None, log: str | None, token: str | None, cacert: str | No
         })  # fmt: skip
         return
     # It comes from elsewhere: line by line, so that only its line ends are line ends.
-    for line in toml.decode("utf-8").split("\n")[:-1]:
+    for line in toml.decode("utf-8").removesuffix("\n").split("\n"):
         click.echo(safe_text(line, _WIDEST))
 
 

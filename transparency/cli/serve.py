@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,18 +43,29 @@ from transparency.server.tokens import TokenStore
 @click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", help="Requests a minute and client; 0 lifts the limit."
 )
+@click.option(
+    "--max-artifact-bytes",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"The largest record taken (PUT /artifacts). Default: {ServerSettings().max_artifact_bytes}.",
+)
+@click.option(
+    "--max-uploads", type=click.IntRange(1), metavar="N",
+    help=f"Records on their way at once. Default: {ServerSettings().max_uploads}.",
+)  # fmt: skip
 @click.option("--access-log", metavar="FILE", help="Structured access log, without payloads or tokens; - is stderr.")
 @log_creation_options
 def command(
     data: Path, host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
-    base_url: str | None, rate_limit: int | None, access_log: str | None,
-    origin: str | None, iss: str | None, watermark: Path | None,
+    base_url: str | None, rate_limit: int | None, max_artifact_bytes: int | None, max_uploads: int | None,
+    access_log: str | None, origin: str | None, iss: str | None, watermark: Path | None,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
     When it is ready, one line with its URL is printed on standard output.
     """
-    settings = _settings(host, port, is_open, public, tls_cert, tls_key, base_url, rate_limit, access_log)
+    bounds = {"rate_limit": rate_limit, "max_artifact_bytes": max_artifact_bytes, "max_uploads": max_uploads}
+    settings = _settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds)
     check_can_listen(host, port)
     check_can_append(access_log)
     _prepare(data, origin, iss, watermark)
@@ -79,7 +92,7 @@ def command(
 
 def _settings(
     host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
-    base_url: str | None, rate_limit: int | None, access_log: str | None,
+    base_url: str | None, access_log: str | None, bounds: Mapping[str, int | None],
 ) -> ServerSettings:  # fmt: skip
     if (tls_cert is None) != (tls_key is None):
         raise CommandError(Exit.USAGE, "--tls-cert and --tls-key belong together")
@@ -89,8 +102,9 @@ def _settings(
         host=host, port=port, open=is_open, public=public, tls_cert=tls_cert, tls_key=tls_key, base_url=base_url,
         access_log=access_log,
     )  # fmt: skip
-    if rate_limit is not None:
-        settings = replace(settings, rate_limit=rate_limit or None)
+    # Only a rate limit may be 0, which lifts it.
+    given: dict[str, Any] = {name: bound or None for name, bound in bounds.items() if bound is not None}
+    settings = replace(settings, **given)
     try:
         tls_context(settings)
     except ssl.SSLError as error:

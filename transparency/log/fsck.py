@@ -29,6 +29,7 @@ from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement, entry_of
 
 MAX_FINDINGS = 100
+MARK = "mark"
 _CHUNK = 4096
 
 Progress = Callable[[int, int], None]
@@ -45,6 +46,7 @@ class FsckReport:
     size: int = 0
     heads: int = 0
     artifacts: int = 0
+    mark_checked: bool = False
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -56,8 +58,14 @@ class FsckReport:
             self.findings.append(Finding(where, what))
 
 
-def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None = None) -> FsckReport:
-    """Check the log in *data* as a whole."""
+def fsck(
+    data: Path, *, watermark: Path | None = None, without_mark: bool = False, progress: Progress | None = None
+) -> FsckReport:
+    """Check the log in *data* as a whole.
+
+    *without_mark* is for an auditor's copy, whose mark stays with the operator: whether it is an old state is then
+    not known.
+    """
     folder = Folder(data.absolute())
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}")
@@ -66,7 +74,10 @@ def fsck(data: Path, *, watermark: Path | None = None, progress: Progress | None
     try:
         report = FsckReport()
         try:
-            _Check(store, config, progress or _silent, report).run(watermark or config.watermark)
+            check = _Check(store, config, progress or _silent, report)
+            check.run()
+            if not without_mark:
+                check.mark(watermark or config.watermark)
             _check_artifacts(ArtifactStore(folder.artifacts), report)
         except StoreError as error:
             report.add("store", str(error))
@@ -108,7 +119,7 @@ class _Check:
         if self._indexed > self._tip.size:
             report.add("index", f"says it covers {self._indexed} entries, the log has {self._tip.size}")
 
-    def run(self, watermark: Path) -> None:
+    def run(self) -> None:
         edge = RightEdge()
         heads = self._heads()
         head = next(heads, None)
@@ -132,7 +143,6 @@ class _Check:
                 last_time = head.time
                 head = next(heads, None)
         self._check_end(expected, edge, head)
-        self._check_mark(watermark)
 
     def _heads(self) -> Iterator[SignedHead]:
         for head in self._store.heads():
@@ -213,16 +223,17 @@ class _Check:
                 "heads", f"{self._heads_made} were signed, {self.report.heads} are stored; they are kept for ever"
             )
 
-    def _check_mark(self, path: Path) -> None:
+    def mark(self, path: Path) -> None:
+        self.report.mark_checked = True
         try:
             mark = Mark.open(path, self._config.origin, _ReadOnlyFile)
         except LogUnusableError as error:
-            self.report.add("mark", str(error))
+            self.report.add(MARK, str(error))
             return
         try:
             # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
             check_mark(self._store, self._store.tip(), mark.value, self._config.origin)
         except TransparencyError as error:
-            self.report.add("mark", str(error))
+            self.report.add(MARK, str(error))
         finally:
             mark.close()
