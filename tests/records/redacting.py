@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from transparency.records import json_sequence
-from transparency.records.detect import detect, without_bom
+from transparency.records.detect import detect
 from transparency.records.disclosure import Disclosure, Location, mark_of
 from transparency.records.json_text import follow
 from transparency.records.redact import Redacted, redact
 from transparency.records.redaction_rules import BUILTIN, Rule
+from transparency.records.strict_json import without_bom
 
 # Put together here: a file that holds the whole line would look like a key to whoever looks for keys.
 PEM = "-----BEGIN PRIVATE " + "KEY-----\nMIIEvQIBADANBgkq\n-----END PRIVATE " + "KEY-----"

@@ -11,9 +11,10 @@ import pytest
 
 from tests.records.conversions import CREATED, assert_nothing_is_lost, assert_repeatable
 from transparency.errors import MalformedError
-from transparency.records import canonical_json, convert, tree, vac_cbor
-from transparency.records.detect import BOM, detect
+from transparency.records import canonical_json, convert, strict_json, tree, vac_cbor
+from transparency.records.detect import detect
 from transparency.records.format import A2A, CODEX, FORMATS, Format
+from transparency.records.strict_json import BOM
 from transparency.records.trace_metadata import TraceMetadata, compare, describe, describe_or_reason
 from transparency.records.vac_check import check_vac
 
@@ -99,6 +100,28 @@ def test_a_byte_order_mark_is_hashed_with_the_file_noted_and_not_read() -> None:
     assert marked["source"]["raw-hash"] == hashlib.sha256(data).hexdigest()
     assert marked["session"] == plain["session"]
     assert "byte order mark" in convert.check(data)[0].message
+
+
+def test_the_mark_before_a_19_feb_record_is_hashed_with_it_too() -> None:
+    data = BOM + (RECORDS / "vac" / "february.json").read_bytes()
+
+    (record,) = convert.convert(data, created=CREATED)
+
+    assert record["source"]["raw-hash"] == hashlib.sha256(data).hexdigest()
+    assert record["source"]["raw-size"] == len(data)
+    assert record["source"]["byte-order-mark"] is True
+
+
+def test_what_is_converted_can_be_read_again_or_is_refused() -> None:
+    def session(depth: int) -> bytes:
+        return json.dumps({"type": "new", "sessionId": "s", "held": json.loads("[" * depth + "]" * depth)}).encode()
+
+    (readable,) = convert.convert_to_bytes(session(59), created=CREATED)
+
+    assert len(convert.convert(readable, created=CREATED)) == 1
+    strict_json.loads(session(63))  # the line itself is not too deep
+    with pytest.raises(MalformedError, match="more than 64 deep"):
+        convert.convert(session(63), created=CREATED)
 
 
 def test_a_record_with_a_byte_order_mark_is_described_by_its_whole_bytes() -> None:

@@ -239,6 +239,16 @@ def test_deep_nesting_is_unknown_and_no_crash(data: bytes) -> None:
         detect(data)
 
 
+@pytest.mark.parametrize(
+    ("data", "seen"),
+    [(b'"a"', "a JSON string"), (b" 5\n", "a JSON number"), (b"true", "a JSON truth value"), (b"null", "a JSON null"),
+     (b"[1, 2]", "a JSON array of 2 items"), (b"tru", "text that is not JSON")],
+)  # fmt: skip
+def test_a_json_value_that_holds_no_record_is_called_what_it_is(data: bytes, seen: str) -> None:
+    with pytest.raises(UnknownFormatError, match=seen):
+        detect(data)
+
+
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":, \n0ae\\', max_size=60).map(str.encode))
 def test_any_bytes_are_known_or_unknown_and_nothing_else(data: bytes) -> None:
     try:

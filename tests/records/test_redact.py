@@ -14,11 +14,12 @@ from tests.records.redacting import CARD, RECORDS, SECRETS, items, redacted, res
 from transparency.errors import MalformedError
 from transparency.records import convert, tree
 from transparency.records import format as known
-from transparency.records.detect import BOM, detect
+from transparency.records.detect import detect
 from transparency.records.disclosure import MAX_REDACTIONS, Location, commit, read_header, strings_at
 from transparency.records.json_text import pointer
 from transparency.records.redact import read_side_file, redact, side_file_bytes
 from transparency.records.redaction_rules import BUILTIN
+from transparency.records.strict_json import BOM
 
 FIXTURES = sorted(
     path

@@ -14,7 +14,7 @@ from tests.records import cddl_oracle
 from tests.records.vac_mutants import mutants
 from transparency.errors import MalformedError
 from transparency.records import canonical_json, strict_json, vac_cbor
-from transparency.records.format import VAC_CBOR, VAC_JSON
+from transparency.records.format import VAC_JSON
 from transparency.records.vac_check import check_vac
 from transparency.records.vac_upgrade import check, itself, units, upgrade
 
@@ -27,7 +27,7 @@ def raw(name: str) -> bytes:
 
 
 def upgraded(data: bytes) -> dict[str, Any]:
-    (record,) = upgrade(data, VAC_JSON)
+    (record,) = upgrade(data)
     return record
 
 
@@ -232,7 +232,7 @@ def test_cbor_records_upgrade_alike() -> None:
     value = json.loads(raw("february"))
     data = vac_cbor.dumps(value, tagged=True)
 
-    (from_cbor,) = upgrade(data, VAC_CBOR)
+    (from_cbor,) = upgrade(data)
     from_json = upgraded(raw("february"))
 
     assert [unit.value for unit in units(data)] == value["session"]["entries"]
@@ -251,9 +251,9 @@ def test_a_cbor_record_of_00_is_itself_and_its_bytes_are_declared_where_json_sho
     binary = vac_cbor.dumps(value)
 
     assert itself(plain) == plain
-    assert upgrade(plain, VAC_CBOR) == [json.loads(raw("published"))]
+    assert upgrade(plain) == [json.loads(raw("published"))]
     assert itself(binary) == binary
-    (shown,) = upgrade(binary, VAC_CBOR)
+    (shown,) = upgrade(binary)
     assert shown["session"]["session-id"] == "-_8B"
     assert shown["source"]["json-form"] == ["/session/session-id"]
     assert shown["source"]["profile"] == "-00"
@@ -271,7 +271,7 @@ def test_every_mutant_that_is_valid_by_19_feb_upgrades_to_a_valid_00() -> None:
             continue
         before = copy.deepcopy(mutant)
 
-        (record,) = upgrade(data, VAC_CBOR)
+        (record,) = upgrade(data)
 
         assert cddl_oracle.valid(record, "-00"), mutant
         assert mutant == before
@@ -295,5 +295,5 @@ def test_every_real_record_is_itself() -> None:
         data = path.read_bytes()
 
         assert itself(data) == data, path.name
-        assert check_vac(upgrade(data, VAC_JSON)[0]).profile == "both", path.name
+        assert check_vac(upgrade(data)[0]).profile == "both", path.name
         assert sum(1 for _ in units(data)) > 0, path.name

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from transparency.errors import MalformedError
+from transparency.records import strict_json
 from transparency.records.format import Format
-from transparency.records.timestamps import instant
+from transparency.records.timestamps import instant, rfc3339
 from transparency.records.unit import Unit
 
 VERSION: Final = "3.0.0-draft"
@@ -170,10 +171,15 @@ class SessionDraft:
         if self.vcs is not None:
             record["vcs"] = self.vcs
         record["recording-agent"] = {"name": CONVERTER, "version": CONVERTER_VERSION}
-        record["source"] = self._source(raw, raw_hash)
+        record["source"] = source_map(self.format, raw, raw_hash, self.units, self.filled, self.dropped)
         record.update(self.record_extra)
         if self.record_native:
             record["native"] = self.record_native
+        if strict_json.is_deeper(record):
+            # What cannot be read again must not be signed. Its units were within the same bound: their frame is not.
+            raise MalformedError(
+                f"converted, session {self.session_id!r:.80} would be nested more than {strict_json.MAX_DEPTH} deep"
+            )
         return record
 
     def _session(self) -> dict[str, Any]:
@@ -195,20 +201,25 @@ class SessionDraft:
         session["entries"] = self.entries
         return session
 
-    def _source(self, raw: bytes, raw_hash: str) -> dict[str, Any]:
-        return {
-            "format": self.format.trace_format,
-            "media-type": self.format.content_type,
-            "raw-hash": raw_hash,
-            "raw-hash-alg": "sha-256",
-            "raw-size": len(raw),
-            "converter": CONVERTER,
-            "converter-version": CONVERTER_VERSION,
-            "lossless": not self.dropped,
-            "dropped": [{"kind": kind, "count": count} for kind, count in sorted(self.dropped.items())],
-            "filled": self.filled,
-            "native-units": self.units,
-        }
+
+def source_map(
+    format_: Format, raw: bytes, raw_hash: str, units: int, filled: list[str], dropped: Mapping[str, int]
+) -> dict[str, Any]:
+    """``source`` of a record (rule 3). *raw* is the source as it was given, *raw_hash* its SHA-256."""
+    source = {
+        "format": format_.trace_format,
+        "media-type": format_.content_type,
+        "raw-hash": raw_hash,
+        "raw-hash-alg": "sha-256",
+        "raw-size": len(raw),
+        "converter": CONVERTER,
+        "converter-version": CONVERTER_VERSION,
+        "lossless": not dropped,
+        "dropped": [{"kind": kind, "count": count} for kind, count in sorted(dropped.items())],
+        "filled": filled,
+        "native-units": units,
+    }
+    return source | ({"byte-order-mark": True} if raw.startswith(strict_json.BOM) else {})
 
 
 def name_uuid(name: str) -> str:
@@ -233,13 +244,7 @@ def time_member(value: object) -> tuple[str | None, dict[str, Any]]:
     if value is None or (isinstance(value, str) and _CANONICAL_TIME.fullmatch(value)):
         return value, {}
     milliseconds = _milliseconds(value)
-    if milliseconds is None:
-        return None, {"timestamp": value}
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None, {"timestamp": value}
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+    text = None if milliseconds is None else rfc3339(milliseconds)
     return text, ({} if text == value else {"timestamp": value})
 
 

@@ -28,8 +28,9 @@ from transparency.records import (
 from transparency.records import format as known
 from transparency.records.attribution import attribute
 from transparency.records.canonical import SessionDraft
-from transparency.records.detect import Detected, detect, without_bom
+from transparency.records.detect import Detected, detect
 from transparency.records.format import Format
+from transparency.records.strict_json import without_bom
 from transparency.records.unit import Unit
 from transparency.records.violation import Violation
 
@@ -72,18 +73,13 @@ def convert(data: bytes, *, created: str, detected: Detected | None = None) -> l
     MalformedError (UnknownFormatError) when the bytes are no record; a valid -00 record is its own conversion.
     """
     detected = detected or detect(data)
-    body = without_bom(data)
     if detected.format in VAC:
-        return vac_upgrade.upgrade(body, detected.format)
+        return vac_upgrade.upgrade(data)
     raw_hash = hashlib.sha256(data).hexdigest()
-    drafts = _drafts(body, detected.format)
+    drafts = _drafts(without_bom(data), detected.format)
     for draft in drafts:
         attribute(draft)
-    records = [draft.finish(data, created, raw_hash=raw_hash) for draft in drafts]
-    if len(body) != len(data):
-        for record in records:
-            record["source"]["byte-order-mark"] = True
-    return records
+    return [draft.finish(data, created, raw_hash=raw_hash) for draft in drafts]
 
 
 def convert_to_bytes(data: bytes, *, created: str, detected: Detected | None = None) -> Iterator[bytes]:

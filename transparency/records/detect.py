@@ -17,9 +17,8 @@ from transparency.errors import MalformedError
 from transparency.records import format as known
 from transparency.records import json_sequence, recognise, strict_json, tree, vac_cbor
 from transparency.records.format import Format
+from transparency.records.strict_json import without_bom
 from transparency.records.unit import lines
-
-BOM: Final = b"\xef\xbb\xbf"
 
 # A file is what one of its first lines (or values) shows; summaries and snapshots may come before it.
 _LINES: Final = 64
@@ -66,11 +65,6 @@ def detect(data: bytes) -> Detected:
     return Detected(found.format, found.profile, f"{found.note}; {note}" if found.note else note)
 
 
-def without_bom(data: bytes) -> bytes:
-    """The text after a byte order mark; converters read this, hashes are of the whole."""
-    return data.removeprefix(BOM)
-
-
 def _detect(data: bytes) -> Detected:
     text = _TEXT.match(data)
     if text is None:
@@ -92,6 +86,12 @@ def _detect(data: bytes) -> Detected:
 
 
 def _not_json(data: bytes) -> str:
+    """What stands there instead of an object or array: bytes, words, or a JSON value that holds no record."""
+    if len(data) <= _SMALL:
+        try:
+            return recognise.what(strict_json.loads(data))
+        except MalformedError:
+            pass
     try:
         data[:4096].decode("utf-8")
     except UnicodeDecodeError as error:

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.records import json_sequence, strict_json
-from transparency.records.detect import without_bom
 from transparency.records.json_text import follow
+from transparency.records.strict_json import without_bom
 
 PSEUDONYM: Final = "pseudonym"
 SALT_BYTES: Final = 32

@@ -21,7 +21,7 @@ from transparency.cose import cbor
 from transparency.errors import MalformedError
 from transparency.records import format as known
 from transparency.records import json_sequence, strict_json, tree
-from transparency.records.detect import BOM, Detected, UnknownFormatError, detect, without_bom
+from transparency.records.detect import Detected, UnknownFormatError, detect
 from transparency.records.disclosure import (
     MAX_LOCATION,
     MAX_REDACTIONS,
@@ -37,6 +37,7 @@ from transparency.records.json_text import Edit, Path, Walker, decoded, edited, 
 from transparency.records.omission import Omission
 from transparency.records.pseudonym import Renaming
 from transparency.records.redaction_rules import Rule
+from transparency.records.strict_json import BOM, without_bom
 from transparency.records.unit import MAX_LINE_BYTES
 
 # Of the 256 KiB that a protected header may have (cose/sign1.py); the rest is for claims and trace-metadata.

@@ -24,7 +24,12 @@ _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 # Every token of a text that the C parser took (or took up to where it objected).
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
+
+
+def without_bom(data: bytes) -> bytes:
+    """The text after a byte order mark: records are read from here on, their hashes are of the whole."""
+    return data.removeprefix(BOM)
 
 
 class _ObjectionError(Exception):
@@ -40,18 +45,27 @@ def loads(data: bytes, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) 
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        _fail(text, error.pos, error.msg)
+        _fail(text, error.pos, _PHRASES.get(error.msg, error.msg))
     except (_ObjectionError, RecursionError):
         _locate(text, max_depth)
-    _bound_depth(value, text, max_depth)
+    if is_deeper(value, max_depth):  # nested lists have no hook in the parser
+        _locate(text, max_depth)
     # The escapes are searched in the text because the parsed value no longer knows where they stood.
     if _SURROGATE_ESCAPE.search(text):
         _refuse_lone_surrogates(text)
     return value
 
 
+# The parser ends these with "at" and the place, which is said before them here.
+_PHRASES: Final = {
+    "Unterminated string starting at": "a string that begins here has no end",
+    "Invalid control character at": "a control character inside a string",
+    "Extra data": "something follows the value",
+}
+
+
 def _decode(data: bytes) -> str:
-    if data.startswith(_BOM):
+    if data.startswith(BOM):
         msg = "line 1, column 1: a byte order mark, which JSON must not have (RFC 8259 §8.1)"
         raise MalformedError(msg)
     try:
@@ -89,20 +103,19 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def _bound_depth(value: object, text: str, max_depth: int) -> None:
-    """Level by level, never recursing: nested lists have no hook in the parser."""
+def is_deeper(value: object, max_depth: int = MAX_DEPTH) -> bool:
+    """Whether containers nest more than *max_depth* deep. Level by level, never recursing."""
     level: list[Any] = [value] if type(value) in (dict, list) else []
-    depth = 0
-    while level:
-        depth += 1
-        if depth > max_depth:
-            _locate(text, max_depth)
+    for _ in range(max_depth):
+        if not level:
+            return False
         level = [
             child
             for container in level
             for child in (container.values() if type(container) is dict else container)
             if type(child) in (dict, list)
         ]
+    return bool(level)
 
 
 def _refuse_lone_surrogates(text: str) -> None:

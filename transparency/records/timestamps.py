@@ -6,6 +6,7 @@ seconds, an offset. Epoch numbers are milliseconds (formats.md 2.4), and a bool 
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -25,6 +26,16 @@ def is_timestamp(value: object) -> bool:
     if type(value) is int:
         return 0 <= value < 1 << 64
     return isinstance(value, str) and len(value) <= _LONGEST and _PATTERN.fullmatch(value) is not None
+
+
+def rfc3339(milliseconds: float) -> str | None:
+    """An instant in UTC with milliseconds; None where it has no date in the calendar (years 1 to 9999)."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=math.floor(milliseconds))
+    except (OverflowError, ValueError):
+        return None
+    # isoformat, not strftime: that writes the year 999 with three digits.
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def instant(value: object) -> int | None:

@@ -9,23 +9,22 @@ original by hash. What these rules do not make valid is refused: it was valid by
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json, vac_cbor
-from transparency.records.canonical import CONVERTER, CONVERTER_VERSION, UNKNOWN
+from transparency.records.canonical import UNKNOWN, source_map
 from transparency.records.extents import Extents
 from transparency.records.format import VAC_CBOR, VAC_JSON, Format
+from transparency.records.strict_json import without_bom
+from transparency.records.timestamps import rfc3339
 from transparency.records.unit import Unit
 from transparency.records.vac_check import FEBRUARY, PUBLISHED, check_vac, is_valid
 from transparency.records.vac_pointer import Path, pointer
 from transparency.records.violation import Violation
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What -00 requires of an entry and may be null.
 _NULLABLE: Final[Mapping[str, str]] = {"tool-call": "input", "tool-result": "output", "reasoning": "content"}
 _RANGE: Final = ("start_line", "end_line", "content_hash", "content_hash_alg")
@@ -73,19 +72,21 @@ def itself(data: bytes) -> bytes | None:
     return data if is_valid(value, PUBLISHED) else None
 
 
-def upgrade(data: bytes, format: Format) -> list[dict[str, Any]]:  # noqa: A002, ARG001 - the converters' common interface
+def upgrade(data: bytes) -> list[dict[str, Any]]:
     """The record as -00, in values that JSON can hold: unchanged if it is that already.
 
-    A CBOR record with byte strings is written as ``vac_cbor.json_form`` says, which ``source.json-form`` lists.
+    A CBOR record with byte strings is written as ``vac_cbor.json_form`` says, which ``source.json-form`` lists. Hash
+    and size in ``source`` are of *data* as it was given, a byte order mark included.
     """
-    value, form = read(data)
+    body = without_bom(data)
+    value, form = read(body)
     shown = vac_cbor.json_form(value) if form == VAC_CBOR else vac_cbor.JsonForm(value, ())
     if not isinstance(shown.value, dict):
         raise MalformedError("a VAC record is a map")
     if not shown.changed and is_valid(value, PUBLISHED):
         return [shown.value]
     profile = next((name for name in (PUBLISHED, FEBRUARY) if is_valid(value, name)), "neither")
-    upgrading = _Upgrade(list(_units(data, value, form)))
+    upgrading = _Upgrade(list(_units(body, value, form)))
     record = upgrading.record(shown.value)
     _set(record, "source", upgrading.source(data, form, profile, shown.changed))
     _refuse_invalid(record)
@@ -97,15 +98,7 @@ def _refuse_invalid(record: dict[str, Any]) -> None:
     if verdict.violations[PUBLISHED]:
         first = verdict.violations[PUBLISHED][0]
         raise MalformedError(f"the record is valid by neither VAC profile, at {first.pointer!a}: {first.message}")
-    level: list[Any] = [record]
-    for _ in range(strict_json.MAX_DEPTH):
-        level = [
-            child
-            for holder in level
-            for child in (holder.values() if type(holder) is dict else holder)
-            if type(child) in (dict, list)
-        ]
-    if level:
+    if strict_json.is_deeper(record):
         raise MalformedError(f"upgraded, the record would be nested more than {strict_json.MAX_DEPTH} deep")
 
 
@@ -117,23 +110,8 @@ class _Upgrade:
     filled: list[str] = field(default_factory=list)
 
     def source(self, data: bytes, form: Format, profile: str, changed: tuple[str, ...]) -> dict[str, Any]:
-        source: dict[str, Any] = {
-            "format": form.trace_format,
-            "media-type": form.content_type,
-            "raw-hash": hashlib.sha256(data).hexdigest(),
-            "raw-hash-alg": "sha-256",
-            "raw-size": len(data),
-            "converter": CONVERTER,
-            "converter-version": CONVERTER_VERSION,
-            "lossless": True,
-            "dropped": [],
-            "filled": self.filled,
-            "native-units": len(self.units),
-            "profile": profile,
-        }
-        if changed:
-            source["json-form"] = list(changed)
-        return source
+        source = source_map(form, data, hashlib.sha256(data).hexdigest(), len(self.units), self.filled, {})
+        return source | {"profile": profile} | ({"json-form": list(changed)} if changed else {})
 
     def record(self, original: dict[str, Any]) -> dict[str, Any]:
         record = dict(original)
@@ -232,22 +210,13 @@ def _time(holder: dict[str, Any], name: str, *, keep: bool = True) -> None:
     value = holder.get(name)
     if type(value) is not float and not (type(value) is int and value < 0):
         return
-    text = _rfc3339(value)
+    text = rfc3339(value)
     if keep:
         _keep(holder, name, value)
     if text is None:
         del holder[name]
     else:
         holder[name] = text
-
-
-def _rfc3339(milliseconds: float) -> str | None:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=math.floor(milliseconds))
-    except (OverflowError, ValueError):
-        return None
-    # isoformat, not strftime: that writes the year 999 with three digits.
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _synthetic(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,28 @@
+"""What every converter writes: times, ids and what is left over (formats.md 8.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from transparency.records.canonical import time_member
+
+
+@pytest.mark.parametrize(
+    ("native", "canonical"),
+    [
+        ("2026-03-01T09:00:00.123Z", "2026-03-01T09:00:00.123Z"),
+        ("2026-03-01t10:00:00.5+01:00", "2026-03-01T09:00:00.500Z"),
+        (1772355600123, "2026-03-01T09:00:00.123Z"),
+        (1772355600, "2026-03-01T09:00:00.000Z"),
+        (-1500, "1969-12-31T23:35:00.000Z"),
+        ("0999-12-31T23:59:59Z", "0999-12-31T23:59:59.000Z"),
+        (253402300799999, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_a_native_time_becomes_utc_with_milliseconds_and_its_original_is_kept(native: object, canonical: str) -> None:
+    assert time_member(native) == (canonical, {} if native == canonical else {"timestamp": native})
+
+
+@pytest.mark.parametrize("native", ["yesterday", True, [], 1e300, 10**300, -(10**300), "2026-02-30T00:00:00Z"])
+def test_what_is_no_time_is_kept_and_not_said_to_be_one(native: object) -> None:
+    assert time_member(native) == (None, {"timestamp": native})
