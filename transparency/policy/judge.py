@@ -27,6 +27,10 @@ class Judgement:
     generation: int
     not_before: int
     not_after: int
+    # Deterministic CBOR of the certificates that were taken from the unprotected header (AMB-10); b"" if none.
+    collateral: bytes = b""
+    # No second signature over the same signed bytes (LEAF-7); the log holds to it at sequencing.
+    unique: bool = False
 
     def holds_at(self, time: int) -> bool:
         return self.not_before <= time <= self.not_after
