@@ -9,12 +9,25 @@ from typing import Any
 
 import pytest
 
+from transparency.client.signing import About
 from transparency.cose.labels import HASH_SHA256, HASH_SHA512
 from transparency.errors import MalformedError
-from transparency.records.trace_metadata import Finding, TraceMetadata, compare, describe, describe_or_reason
+from transparency.records import claude
+from transparency.records.canonical import SessionDraft
+from transparency.records.format import Format
+from transparency.records.trace_metadata import (
+    Finding,
+    TraceMetadata,
+    compare,
+    describe,
+    describe_or_reason,
+    look_at,
+)
+from transparency.records.unit import Unit
 
 RECORDS = Path(__file__).parent.parent / "fixtures" / "records"
 SESSION = (RECORDS / "session.vac.json").read_bytes()
+CLAUDE = (RECORDS / "claude" / "session.jsonl").read_bytes()
 TIMELESS = (RECORDS / "timeless.vac.json").read_bytes()
 
 
@@ -172,3 +185,26 @@ def test_reindented_json_has_another_hash() -> None:
     reindented = json.dumps(json.loads(SESSION), indent=4).encode()
 
     assert levels(compare(metadata(), reindented, where="label 100")) == {"content-hash": "fail"}
+
+
+def test_a_record_is_read_once_for_all_that_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[int] = []
+    sessions = claude.sessions
+
+    def counted(data: bytes, format_: Format) -> list[SessionDraft]:
+        times.append(len(data))
+        return sessions(data, format_)
+
+    monkeypatch.setattr(claude, "sessions", counted)
+    about = About.of(CLAUDE)
+
+    assert about.metadata == describe_or_reason(CLAUDE, look_at(CLAUDE))[0]
+    assert len(times) == 2  # once for About, once for the look above
+
+
+def test_a_unit_named_by_many_entries_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = Unit({"line": 1}, b"{}", {})
+    first = unit.source_ref()
+    monkeypatch.setattr(hashlib, "sha256", None)
+
+    assert unit.source_ref() == unit.without_bytes().source_ref() == first

@@ -15,10 +15,10 @@ from typing import Any, Final
 from transparency.cose import labels
 from transparency.cose.keys import Signer
 from transparency.errors import MalformedError
-from transparency.records import convert, strict_json
 from transparency.records import format as known
+from transparency.records import strict_json
 from transparency.records.detect import Detected, UnknownFormatError, detect
-from transparency.records.trace_metadata import TraceMetadata, describe_or_reason
+from transparency.records.trace_metadata import TraceMetadata, describe_or_reason, look_at
 from transparency.statements.statement import sign_envelope, sign_statement
 
 LARGEST_ATTACHED: Final = 64 * 1024
@@ -53,16 +53,11 @@ class About:
 
     @classmethod
     def of(cls, record: bytes) -> About:
-        try:
-            detected = detect(record)
-        except UnknownFormatError as error:
-            return cls(None, (), True, None, describe_or_reason(record)[1], str(error))
-        metadata, note = describe_or_reason(record)
-        try:
-            outline = convert.outline(record, detected)
-        except MalformedError as error:
-            return cls(detected, (), True, None, note, str(error))
-        return cls(detected, outline.session_ids, outline.finished, metadata, note, "")
+        look = look_at(record)
+        metadata, note = describe_or_reason(record, look)
+        if look.outline is None:
+            return cls(look.detected, (), True, None, note, look.seen or look.problem)
+        return cls(look.detected, look.outline.session_ids, look.outline.finished, metadata, note, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from transparency.records.drift import Drift
 from transparency.records.format import OPENCODE_EXPORT, Format
 from transparency.records.opencode_entries import Conversation, Part
 from transparency.records.opencode_members import moment
-from transparency.records.opencode_objects import EMPTY, KINDS, PART_TYPES, StoredObject, anchored, without_secret
+from transparency.records.opencode_objects import EMPTY, KINDS, PART_TYPES, StoredObject, without_secret
 from transparency.records.opencode_sessions import Placed, StoredSession, grouped
 from transparency.records.violation import Violation
 
@@ -177,7 +177,7 @@ def _exported(data: bytes, format: Format) -> SessionDraft:  # noqa: A002 - as s
     frame = opencode_objects.export_frame(data)
     said_info = frame.get("info")
     info = said_info if isinstance(said_info, dict) else {}
-    found = [anchored(unit) for unit in opencode_objects.export_units(data)]
+    found = [unit.without_bytes() for unit in opencode_objects.export_units(data)]
     messages = [(unit, message) for unit in found if (message := _message(unit.value)) is not None]
     infos = [said for _, (said, _) in messages]
     session_id = _text(info.get("id")) or name_uuid(hashlib.sha256(data).hexdigest())

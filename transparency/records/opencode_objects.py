@@ -7,7 +7,6 @@ do. Nothing here guesses: an object that names no session gets none, and the con
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -39,24 +38,6 @@ PART_TYPES: Final = frozenset({
 # A file that was cut to nothing: there is no value to keep.
 EMPTY: Final = "empty-file"
 KINDS: Final = frozenset(_FOLDERS.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Anchored(Unit):
-    """A unit hashed once: an exported message with many parts is named by an entry for each of them.
-
-    The bytes are let go, since a large session would otherwise be held in memory twice.
-    """
-
-    digest: str = ""
-
-    def source_ref(self) -> dict[str, str | int]:
-        return {**self.ref, "sha-256": self.digest}
-
-
-def anchored(unit: Unit) -> Anchored:
-    """The unit without its bytes, known by their hash."""
-    return Anchored(unit.ref, b"", unit.value, hashlib.sha256(unit.raw).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +110,9 @@ def stored(unit: Unit) -> StoredObject:
     """What this unit is. Its own members decide before its path does."""
     value = unit.value
     folder, owner = _place(unit.ref.get("path"))
-    if value is None and not unit.raw.strip():
-        return StoredObject(anchored(unit), EMPTY, owner if folder in _NAMED_BY_SESSION else None, None)
-    unit = anchored(unit)
+    is_empty, unit = value is None and not unit.raw.strip(), unit.without_bytes()
+    if is_empty:
+        return StoredObject(unit, EMPTY, owner if folder in _NAMED_BY_SESSION else None, None)
     if not isinstance(value, dict):
         kind = _array_kind(value) if isinstance(value, list) else "value"
         # A path cannot make an object of what is none.

@@ -6,12 +6,12 @@ with CRLF as LF and as they are. A digest that was cut is not taken for the whol
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from transparency.records.hashes import BY_NAME, Hash
 from transparency.records.murmur3 import murmur3_hex
 
 MATCH: Final = "match"
@@ -27,14 +27,12 @@ _MAX_SEARCH_SHA: Final = 256 << 20
 _LEAST: Final = 24
 
 
-def _sha(name: str) -> Callable[[bytes], str]:
-    return lambda data: hashlib.new(name, data).hexdigest()
+def _hex(algorithm: Hash) -> Callable[[bytes], str]:
+    return lambda data: algorithm.digest(data).hex()
 
 
 _ALGORITHMS: Final[Mapping[str, tuple[int, Callable[[bytes], str]]]] = {
-    "sha-256": (64, _sha("sha256")),
-    "sha-384": (96, _sha("sha384")),
-    "sha-512": (128, _sha("sha512")),
+    **{name: (2 * algorithm.size, _hex(algorithm)) for name, algorithm in BY_NAME.items()},
     "murmur3": (8, murmur3_hex),
 }
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from transparency.cose.labels import HASH_SHA256, HASH_SHA384, HASH_SHA512
 from transparency.errors import MalformedError
 from transparency.records import convert, vac
 from transparency.records import format as known
 from transparency.records.detect import Detected, UnknownFormatError, detect
+from transparency.records.hashes import BY_NAME
 from transparency.records.timestamps import instant, is_timestamp
 
 Level = Literal["fail", "warn", "not-checked", "pass"]
@@ -26,11 +26,6 @@ REQUIRED: Final = ("session-id", "agent-vendor", "trace-format", "timestamp-star
 OPTIONAL: Final = ("timestamp-end", "content-hash", "content-hash-alg")
 MEMBERS: Final = REQUIRED + OPTIONAL
 
-HASHES: Final[Mapping[str, tuple[str, int]]] = {
-    "sha-256": ("sha256", HASH_SHA256),
-    "sha-384": ("sha384", HASH_SHA384),
-    "sha-512": ("sha512", HASH_SHA512),
-}
 _LONGEST_TEXT: Final = 8192
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 
@@ -107,17 +102,15 @@ def describe(data: bytes) -> TraceMetadata | None:
     return describe_or_reason(data)[0]
 
 
-def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
-    """``describe``, and when that is None the sentence to tell the user why (formats.md 3.4)."""
-    detected = _detected(data)
-    if detected is None or detected.format is known.COSE:
-        problem = vac.try_vac(data).problem
-        return None, f"the record is not strict JSON ({problem})" if problem else _no_record(data)
-    try:
-        outline = convert.outline(data, detected)
-    except MalformedError as error:
-        how = "JSON" if detected.format is known.VAC_JSON else f"{detected.format.name}, as its bytes begin"
-        return None, f"the record is not strict {how} ({error})"
+def describe_or_reason(data: bytes, look: Look | None = None) -> tuple[TraceMetadata | None, str]:
+    """``describe``, and when that is None the sentence to tell the user why (formats.md 3.4).
+
+    ``look`` is what ``look_at`` gave for ``data``, for a caller that has it already.
+    """
+    look = look or look_at(data)
+    detected, outline = look.detected, look.outline
+    if detected is None or outline is None:
+        return None, _unread(look)
     if len(outline.session_ids) > 1:
         return None, f"the file holds {len(outline.session_ids)} sessions, and trace-metadata speaks of one"
     session_id, vendor, start = next(iter(outline.session_ids), None), outline.vendor, outline.start
@@ -139,43 +132,56 @@ def describe_or_reason(data: bytes) -> tuple[TraceMetadata | None, str]:
     return metadata, ""
 
 
-def _detected(data: bytes) -> Detected | None:
-    try:
-        return detect(data)
-    except UnknownFormatError:
-        return None
-
-
-def _no_record(data: bytes) -> str:
-    try:
-        seen = detect(data).format.name
-    except UnknownFormatError as error:
-        seen = str(error)
-    return f"the record is not a VAC record nor one of another format ({seen})"
+def _unread(look: Look) -> str:
+    if not look.is_record:
+        broken = f"the record is not strict JSON ({look.problem})"
+        return broken if look.problem else f"the record is not a VAC record nor one of another format ({look.seen})"
+    assert look.detected is not None  # noqa: S101 - is_record
+    is_vac = look.detected.format is known.VAC_JSON
+    how = "JSON" if is_vac else f"{look.detected.format.name}, as its bytes begin"
+    return f"the record is not strict {how} ({look.problem})"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """A record looked at once, for all that is compared with it.
 
-    ``detected`` is None for what is in no known format; ``outline`` is None for that, and for what begins as a record
-    and is not strictly one: then ``problem`` says where.
+    ``detected`` is None for what is in no known format, and ``seen`` what it is instead. ``outline`` is None for that,
+    for a signed statement, and for what begins as a record or JSON and is not strictly that: ``problem`` says where.
     """
 
     detected: Detected | None
     outline: convert.Outline | None = None
     problem: str = ""
+    seen: str = ""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether the bytes begin as a record does."""
+        return self.detected is not None and self.detected.format is not known.COSE
 
 
 def look_at(payload: bytes) -> Look:
     """What a record of any format says of itself, strictly read."""
-    detected = _detected(payload)
-    if detected is None or detected.format is known.COSE:
-        return Look(None, problem=vac.try_vac(payload).problem)
+    try:
+        detected = detect(payload)
+    except UnknownFormatError as error:
+        return Look(None, problem=_json_problem(payload), seen=str(error))
+    if detected.format is known.COSE:
+        return Look(detected, seen=f"a {detected.format.name} is not a record: its payload is")
     try:
         return Look(detected, convert.outline(payload, detected))
     except MalformedError as error:
         return Look(detected, problem=str(error))
+
+
+def _json_problem(payload: bytes) -> str:
+    """Where the bytes begin as a JSON object and are not strictly one: a lenient parser may read them as VAC."""
+    try:
+        vac.read_vac(payload)
+    except MalformedError as error:
+        return str(error)
+    return ""
 
 
 def compare(
@@ -209,21 +215,20 @@ def _compare_hash(
     member = "content-hash"
     if stated.content_hash is None:
         return Finding("not-checked", member, f"{where}: absent")
-    known = HASHES.get((stated.content_hash_alg or "sha-256").lower())
-    if known is None:
+    algorithm = BY_NAME.get((stated.content_hash_alg or "sha-256").lower())
+    if algorithm is None:
         return Finding("not-checked", member, f"{where}: the hash algorithm is unknown here", unknown=True)
-    name, cose_hash = known
     if payload is not None:
-        digest = hashlib.new(name, payload).digest()
-    elif envelope is not None and envelope[0] == cose_hash:
+        digest = algorithm.digest(payload)
+    elif envelope is not None and envelope[0] == algorithm.label:
         digest = envelope[1]
     else:
         return Finding("not-checked", member, f"{where}: the record is not at hand", unknown=True)
     text = stated.content_hash
     # bytes.fromhex alone would skip white space.
     if len(text) != 2 * len(digest) or not _HEX.fullmatch(text) or bytes.fromhex(text) != digest:
-        return Finding("fail", member, f"{where} contradicts the signed payload: not the {name} of its bytes")
-    return Finding("pass", member, f"{where}: the {name} of the payload's exact bytes")
+        return Finding("fail", member, f"{where} contradicts the signed payload: not the {algorithm.name} of its bytes")
+    return Finding("pass", member, f"{where}: the {algorithm.name} of the payload's exact bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +265,7 @@ def _compare_unread(stated: TraceMetadata, look: Look, where: str) -> list[Findi
     is_vac = stated.trace_format == vac.TRACE_FORMAT
     if look.problem and is_vac and (look.detected is None or look.detected.format is known.VAC_JSON):
         return [Finding("fail", "trace-format", f"{where}: the payload is not strict JSON ({look.problem})")]
-    if look.detected is not None:
+    if look.is_record and look.detected is not None:
         level: Level = "fail" if stated.trace_format == look.detected.format.trace_format else "not-checked"
         name = look.detected.format.name
         message = f"{where}: the payload begins as a {name} and is not strictly one ({look.problem})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from transparency.errors import MalformedError
@@ -18,17 +18,28 @@ MAX_UNITS = 4_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unit:
-    """``ref`` says where it stands: ``{"line": 3}``, ``{"index": 2}`` or ``{"path": "message/…/msg_1.json"}``."""
+    """``ref`` says where it stands: ``{"line": 3}``, ``{"index": 2}`` or ``{"path": "message/…/msg_1.json"}``.
+
+    A message with many parts is named by an entry for each of them, so it is hashed once.
+    """
 
     ref: Mapping[str, str | int]
     raw: bytes
     value: Any
+    _digest: str = field(default="", repr=False, compare=False)
 
     def source_ref(self) -> dict[str, str | int]:
         """The ``source-ref`` of every entry made from this unit (formats.md 8.1 rule 4)."""
-        return {**self.ref, "sha-256": hashlib.sha256(self.raw).hexdigest()}
+        if not self._digest:
+            self._digest = hashlib.sha256(self.raw).hexdigest()
+        return {**self.ref, "sha-256": self._digest}
+
+    def without_bytes(self) -> Unit:
+        """The unit known by its hash: who holds all units of a large source must not hold its bytes twice."""
+        self.source_ref()
+        return Unit(self.ref, b"", self.value, self._digest)
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from transparency.errors import MalformedError
 from transparency.records import strict_json
 from transparency.records.timestamps import is_timestamp
 
@@ -69,23 +68,6 @@ def read_vac(data: bytes) -> VacRecord | None:
     if data.lstrip(b" \t\r\n")[:1] != b"{":
         return None
     return summarise(strict_json.loads(data))
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One attempt to read bytes as VAC, kept so that several comparisons parse them once."""
-
-    record: VacRecord | None
-    problem: str = ""
-    """Where the bytes begin as a JSON object and are not strictly one."""
-
-
-def try_vac(data: bytes) -> Reading:
-    """``read_vac`` with its error as a value."""
-    try:
-        return Reading(read_vac(data))
-    except MalformedError as error:
-        return Reading(None, str(error))
 
 
 def summarise(value: object) -> VacRecord | None:

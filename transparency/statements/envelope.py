@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from transparency.cose import labels
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
+from transparency.records.hashes import BY_LABEL
 from transparency.statements.member import member
 
-_HASHES: Mapping[int, Callable[[bytes], Any]] = {
-    labels.HASH_SHA256: hashlib.sha256,
-    labels.HASH_SHA384: hashlib.sha384,
-    labels.HASH_SHA512: hashlib.sha512,
-}
-_DIGEST_BYTES = {labels.HASH_SHA256: 32, labels.HASH_SHA384: 48, labels.HASH_SHA512: 64}
-_NAMES = {labels.HASH_SHA256: "sha-256", labels.HASH_SHA384: "sha-384", labels.HASH_SHA512: "sha-512"}
 _ENVELOPE_LABELS = (labels.PAYLOAD_HASH_ALG, labels.PREIMAGE_CONTENT_TYPE, labels.PAYLOAD_LOCATION)
 MAX_LOCATION_CHARS = 8192
 
@@ -48,21 +41,21 @@ class Envelope:
         hash_alg = headers[labels.PAYLOAD_HASH_ALG]
         if isinstance(hash_alg, bool) or not isinstance(hash_alg, int):
             raise MalformedError("label 258 (payload-hash-alg) is not an integer (RFC 9995 §3)")
-        if hash_alg not in _HASHES:
+        known = BY_LABEL.get(hash_alg)
+        if known is None:
             raise UnsupportedAlgorithmError(f"payload-hash-alg {hash_alg} is not SHA-256, SHA-384 or SHA-512")
-        if len(payload) != _DIGEST_BYTES[hash_alg]:
+        if len(payload) != known.size:
             raise MalformedError(
-                f"the payload has {len(payload)} bytes, a {_NAMES[hash_alg]} digest has "
-                f"{_DIGEST_BYTES[hash_alg]} (RFC 9995 §3)"
+                f"the payload has {len(payload)} bytes, a {known.name} digest has {known.size} (RFC 9995 §3)"
             )
         return cls(hash_alg, _preimage_type(headers), _location(headers))
 
     @property
     def hash_name(self) -> str:
-        return _NAMES[self.hash_alg]
+        return BY_LABEL[self.hash_alg].name
 
     def digest(self, preimage: bytes) -> bytes:
-        return bytes(_HASHES[self.hash_alg](preimage).digest())
+        return BY_LABEL[self.hash_alg].digest(preimage)
 
 
 def _preimage_type(headers: Mapping[Any, Any]) -> str | int | None:
