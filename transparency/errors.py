@@ -34,8 +34,16 @@ class RefusedError(TransparencyError):
     """The registration policy does not accept a statement; the message is the reason, for the submitter."""
 
 
+class CertificateError(RefusedError):
+    """An X.509 certificate or chain does not say whose key signed; the message is the one reason."""
+
+
 class NotFoundError(TransparencyError):
     """There is no such entry, head or key here."""
+
+
+class GoneError(TransparencyError):
+    """It was here and has been erased; the tree and its proofs stay."""
 
 
 class OverloadedError(TransparencyError):

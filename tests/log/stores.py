@@ -51,14 +51,27 @@ def entry_of(n: int) -> Entry:
 
 
 def intake_row(n: int) -> IntakeRow:
-    return IntakeRow(entry_of(n), b"statement %d" % n, Judgement(1, 10, 2**53), accepted=1000 + n)
+    judgement = Judgement(1, 10, 2**53, collateral=collateral_of(n), unique=n % 2 == 1)
+    return IntakeRow(entry_of(n), b"statement %d" % n, judgement, accepted=1000 + n)
+
+
+def collateral_of(n: int) -> bytes:
+    """What every third statement was judged with: one of two chains, which many share."""
+    return b"chain %d" % (n % 2) if n % 3 == 0 else b""
 
 
 def batch_of(
     expected: Tip, count: int, *, before: int = 0, edge: RightEdge | None = None, intake_done: Sequence[Entry] = ()
 ) -> Commit:
     entries = [
-        NewEntry(entry_of(n), Kind.STATEMENT, n % 5, hashlib.sha256(b"tbs %d" % n).digest(), b"statement %d" % n)
+        NewEntry(
+            entry_of(n),
+            Kind.STATEMENT,
+            n % 5,
+            hashlib.sha256(b"tbs %d" % n).digest(),
+            b"statement %d" % n,
+            collateral_of(n),
+        )
         for n in range(before, before + count)
     ]
     if edge is None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.log.stores import Opener, batch_of, entry_of, intake_row
+from tests.log.stores import Opener, batch_of, collateral_of, entry_of, intake_row
 from transparency.errors import StoreError, TipMovedError
 from transparency.log.store import Commit, Kind, Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT, leaf_hash
@@ -50,6 +50,19 @@ def test_a_commit_stores_entries_tiles_and_head_and_moves_the_tip(store: Store) 
         new.tbs_digest,
         new.statement,
     )
+
+
+def test_collateral_comes_back_with_its_entry_in_every_way_of_reading(store: Store) -> None:
+    batch = batch_of(store.take_over(), 8)
+    policy = replace(batch.entries[3], kind=Kind.POLICY)
+    store.commit(replace(batch, entries=[*batch.entries[:3], policy, *batch.entries[4:]]))
+
+    assert [row.collateral for row in store.entries(0, 8)] == [collateral_of(n) for n in range(8)]
+    assert [row.collateral for row in store.documents(Kind.POLICY)] == [b"chain 1"]
+    row = store.entry(6)
+    assert row is not None
+    assert row.collateral == b"chain 0"
+    assert not row.erased
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
 from transparency.log.opening import check_mark
 from transparency.log.sqlite import SqliteStore
-from transparency.log.store import Kind, StoredEntry
+from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
 from transparency.policy import keyset
+from transparency.policy.operations import read_operation
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement, entry_of
 
@@ -181,8 +182,10 @@ class _Check:
             self._first = statement
         elif row.index == 1 and self._first is not None:
             self._in_force = bootstrap(self._first, statement, self._config.origin, self._config.policy_key)
-        elif row.kind is not Kind.STATEMENT and self._in_force is not None:
+        elif self._in_force is not None and row.kind in DOCUMENTS:
             self._in_force = advance(self._in_force, statement, row.kind, row.index)
+        elif self._in_force is not None and row.kind is Kind.OPERATION:
+            read_operation(statement, self._in_force.keys.keys)
 
     def _check_tiles(self, tiles: dict[tuple[int, int], bytes]) -> None:
         for (level, index), hashes in tiles.items():

@@ -70,7 +70,7 @@ class Intake:
         self._sequencer.refuse_if_closed()
         if self._stopping:
             raise OverloadedError("the log is stopping; nothing was accepted", retry_after=5.0)
-        size = len(row.statement)
+        size = row.size
         pending = self._sequencer.pending_intake
         if (
             len(self._waiting) + len(pending) >= MAX_PENDING
@@ -102,7 +102,7 @@ class Intake:
         size = 0
         while self._waiting and size < MAX_BATCH_BYTES:
             taken.append(self._waiting.popleft())
-            size += len(taken[-1][0].statement)
+            size += taken[-1][0].size
         rows = [row for row, _ in taken]
         try:
             await self._sequencer.write(lambda: self._store.intake_add(rows))
@@ -112,7 +112,7 @@ class Intake:
         finally:
             self._waiting_bytes -= size
         for row, future in taken:
-            self._sequencer.pending_intake.add(row.entry, len(row.statement))
+            self._sequencer.pending_intake.add(row.entry, row.size)
             if not future.done():
                 future.set_result(None)
         self._to_drain.set()

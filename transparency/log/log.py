@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey
-from transparency.errors import JudgementStaleError, NotFoundError, OverloadedError
+from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError, RefusedError
 from transparency.log import create
 from transparency.log.answers import (
     Accepted,
@@ -27,6 +27,7 @@ from transparency.log.appender import Clock
 from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
 from transparency.log.intake import Intake
 from transparency.log.opening import Opened, open_log
+from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
 from transparency.log.sequencer import Candidate, Sequenced, Sequencer, document_judgement
 from transparency.log.store import IntakeRow, Kind, StoredEntry
@@ -34,6 +35,7 @@ from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
+from transparency.policy.operations import reads_as_operation
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement, entry_id
 from transparency.statements.transparent import attach_receipts
@@ -188,7 +190,7 @@ class Log:
             return self._known(statement.entry, index)
         if self.intake.holds(statement.entry):
             return Accepted(statement.entry)
-        judgement = self._judge.judge(statement, self.sequencer.decision_time())
+        judgement = self._judgement(statement)
         row = IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
         await self.intake.take_in(row)
         return Accepted(statement.entry)
@@ -244,12 +246,33 @@ class Log:
         """Judge and submit, and again as often as policy or time move on in between."""
         for _ in range(MAX_JUDGEMENTS):
             if judgement is None:
-                judgement = self._judge.judge(statement, self.sequencer.decision_time())
+                judgement = self._judgement(statement)
             try:
                 return await self.sequencer.submit(Candidate(statement, judgement))
             except JudgementStaleError:
                 judgement = None
-        raise OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
+        raise _too_fast()
+
+    def _judgement(self, statement: Statement) -> Judgement:
+        if reads_as_operation(statement, self.service_keys):
+            raise RefusedError("what the service states about itself is registered by the service alone")
+        return self._judge.judge(statement, self.sequencer.decision_time())
+
+    async def operate(self, subject: str, payload: bytes, content_type: str = "application/cbor") -> Registered:
+        """Register what the service states about itself, by its operations key (policy/operations.py)."""
+        for _ in range(MAX_JUDGEMENTS):
+            statement = sign_operation(
+                self.service_keys, self._opened.folder.load_key, subject, payload, content_type, self._clock()
+            )
+            index = self.sequencer.find(statement.entry)
+            if index is not None:
+                return self._known(statement.entry, index)
+            candidate = operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
+            try:
+                return self._registered(statement.entry, await self.sequencer.submit(candidate))
+            except JudgementStaleError:
+                continue
+        raise _too_fast()
 
     def _registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
         return Registered(entry, sequenced.index, self._receipts.inclusion(sequenced.index, sequenced.head), new=True)
@@ -288,7 +311,10 @@ class Log:
         return row
 
     def statement(self, index: int) -> bytes:
-        return self.stored(index).statement
+        row = self.stored(index)
+        if row.erased:
+            raise GoneError(f"the statement of entry {index} was erased; its place in the tree and its receipts stay")
+        return row.statement
 
     def transparent_statement(self, index: int) -> bytes:
         """The statement as registered, with its receipt and nothing else at 394 (LEAF-4, TSt-4)."""
@@ -328,6 +354,10 @@ class Log:
             published=counters.published,
             alive=sequencer.alive,
         )
+
+
+def _too_fast() -> OverloadedError:
+    return OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
 
 
 def _ignore(_: object) -> None:

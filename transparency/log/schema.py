@@ -69,6 +69,21 @@ def m003_intake(db: Database) -> None:
     )
 
 
+@migrations()
+def m004_collateral(db: Database) -> None:
+    """What a judgement used besides the statement (AMB-10). Content-addressed: many statements share one chain."""
+    _run(
+        db,
+        """
+        CREATE TABLE collateral (digest BLOB PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        -- a digest, or NULL where nothing else was used
+        ALTER TABLE entries ADD COLUMN collateral BLOB;
+        ALTER TABLE intake ADD COLUMN collateral BLOB NOT NULL DEFAULT x'';
+        ALTER TABLE intake ADD COLUMN is_unique INTEGER NOT NULL DEFAULT 0;
+        """,
+    )
+
+
 def _run(db: Database, script: str) -> None:
     """One statement at a time: executescript would end the transaction that the migration runs in."""
     for statement in script.split(";"):
@@ -90,6 +105,12 @@ def create(path: Path, empty_root: bytes) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether a database has this version's schema: who only looks cannot migrate it."""
+    names = {row[1] for row in connection.execute("PRAGMA table_info(entries)").fetchall()}
+    return "collateral" in names
 
 
 def migrate(path: Path) -> None:

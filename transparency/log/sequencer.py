@@ -12,9 +12,12 @@ Order of decisions for a batch, at one decision time (the next head's):
 1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
    back to be judged again (:class:`JudgementStaleError`). It was not sequenced.
 2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
-   is judged under what it says (REG-21, REG-22).
+   is judged under what it says (REG-21, REG-22). What the service states about itself (operations) is checked against
+   the key set in force, and does not end its batch.
 3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed waits for the same future
    and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
+4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
+   same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
 
 Any failure of the store ends the sequencer: all who wait get :class:`StoreError`, ``failed`` is set, and the service
 stops. It never retries a write whose outcome it does not know.
@@ -32,12 +35,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from transparency.cose.keys import Signer
-from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
+from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
 from transparency.log.appender import Appender
-from transparency.log.store import Kind, NewEntry, Store
+from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement
+from transparency.statements.twins import twin_entry
 
 MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
@@ -61,6 +65,10 @@ class Candidate:
     took_effect: Callable[[int, SignedHead], None] | None = None
     signer: Signer | None = None
 
+    @property
+    def size(self) -> int:
+        return len(self.statement.normalised) + len(self.judgement.collateral)
+
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
@@ -71,6 +79,7 @@ class Sequenced:
 @dataclass(slots=True)
 class _Waiting:
     candidate: Candidate
+    new: NewEntry
     future: asyncio.Future[Sequenced]
 
 
@@ -87,7 +96,7 @@ class Counters:
 
 
 class PendingIntake:
-    """Which entries are durable in the intake table and not settled, and how many bytes their statements have."""
+    """Which entries are durable in the intake table and not settled, and how many bytes their rows have."""
 
     def __init__(self) -> None:
         self._sizes: dict[Entry, int] = {}
@@ -129,6 +138,8 @@ class Sequencer:
         self._in_flight: dict[Entry, asyncio.Future[Sequenced]] = {}
         # Entries in the tree that the digest index may not hold yet.
         self._recent: dict[Entry, int] = {}
+        # The same entries by what they sign, each digest with its newest index.
+        self._recent_tbs: dict[bytes, int] = {}
         # Filled by the intake, see there; emptied here when a commit removed the row.
         self.pending_intake = PendingIntake()
         self.keeper: Keeper | None = None
@@ -207,14 +218,14 @@ class Sequencer:
 
     def _enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
         self.refuse_if_closed()
-        size = len(candidate.statement.normalised)
+        size = candidate.size
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
             raise overloaded()
         future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
         # Someone always awaits it, but that someone may have been cancelled.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._in_flight[candidate.statement.entry] = future
-        self._queue.append(_Waiting(candidate, future))
+        self._queue.append(_Waiting(candidate, _new_entry(candidate), future))
         self._queued_bytes += size
         self.counters.accepted += 1
         self._work.set()
@@ -253,7 +264,7 @@ class Sequencer:
         batch = self._take(time)
         if not batch:
             return
-        new = [_new_entry(waiting.candidate) for waiting in batch]
+        new = [waiting.new for waiting in batch]
         done = [entry.entry for entry in new if entry.entry in self.pending_intake]
         signer = batch[-1].candidate.signer
         first = self._appender.tip.size
@@ -264,17 +275,19 @@ class Sequencer:
 
     def _take(self, time: int) -> list[_Waiting]:
         batch: list[_Waiting] = []
+        signed: dict[bytes, set[Entry]] = {}
         size = 0
         while self._queue and len(batch) < MAX_BATCH and size < MAX_BATCH_BYTES:
             waiting = self._queue.popleft()
-            self._queued_bytes -= len(waiting.candidate.statement.normalised)
-            refusal = self._refusal(waiting.candidate, time)
+            self._queued_bytes -= waiting.candidate.size
+            refusal = self._refusal(waiting.candidate, time) or self._second(waiting, signed)
             if refusal is not None:
                 self._answer(waiting, refusal)
                 continue
             batch.append(waiting)
-            size += len(waiting.candidate.statement.normalised)
-            if waiting.candidate.kind is not Kind.STATEMENT:
+            signed.setdefault(waiting.new.tbs_digest, set()).add(waiting.new.entry)
+            size += waiting.candidate.size
+            if waiting.candidate.kind in DOCUMENTS:
                 break
         return batch
 
@@ -284,10 +297,23 @@ class Sequencer:
                 candidate.check()
             except TransparencyError as error:
                 return error
-            return None
+        if candidate.kind in DOCUMENTS:
+            return None  # its place is what was checked
         if candidate.judgement.generation != self.generation or not candidate.judgement.holds_at(time):
             return JudgementStaleError("the policy or the time has moved on; judge again")
         return None
+
+    def _second(self, waiting: _Waiting, signed: dict[bytes, set[Entry]]) -> TransparencyError | None:
+        """The refusal of a second signature over the same bytes, where the policy wants but one."""
+        if not waiting.candidate.judgement.unique:
+            return None
+        tbs = waiting.new.tbs_digest
+        if tbs not in signed and tbs not in self._recent_tbs and not self._store.siblings(tbs, 1):
+            return None
+        twin = twin_entry(waiting.candidate.statement)
+        if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
+            return None
+        return RefusedError("the policy refuses duplicates: these bytes are registered under another signature")
 
     def _answer(self, waiting: _Waiting, error: TransparencyError) -> None:
         self._in_flight.pop(waiting.candidate.statement.entry, None)
@@ -298,7 +324,8 @@ class Sequencer:
         for entry in intake_done:
             self.pending_intake.discard(entry)
         for index, waiting in enumerate(batch, first):
-            self._recent[waiting.candidate.statement.entry] = index
+            self._recent[waiting.new.entry] = index
+            self._recent_tbs[waiting.new.tbs_digest] = index
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
@@ -311,6 +338,7 @@ class Sequencer:
     async def _extend_index(self, upto: int) -> None:
         await self.write(lambda: self._store.extend_index(upto))
         self._recent = {entry: at for entry, at in self._recent.items() if at >= upto}
+        self._recent_tbs = {tbs: at for tbs, at in self._recent_tbs.items() if at >= upto}
 
     def fail(self, error: BaseException) -> None:
         if self.failed is not None:
@@ -339,7 +367,12 @@ def document_judgement(generation: int) -> Judgement:
 def _new_entry(candidate: Candidate) -> NewEntry:
     statement = candidate.statement
     return NewEntry(
-        statement.entry, candidate.kind, candidate.judgement.generation, statement.tbs_digest, statement.normalised
+        statement.entry,
+        candidate.kind,
+        candidate.judgement.generation,
+        statement.tbs_digest,
+        statement.normalised,
+        candidate.judgement.collateral,
     )
 
 

@@ -7,6 +7,7 @@ any SQLite binding runs (no cursor attributes), because the power-cut tests run 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sqlite3
 import threading
@@ -25,9 +26,12 @@ BUSY_MS = 5000
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
 _TIP = "SELECT size, root, epoch FROM tip"
-_ENTRY_COLUMNS = "idx, entry, kind, generation, tbs, statement"
+_ENTRIES = (
+    "SELECT idx, entry, kind, generation, tbs, statement, coalesce(content, x'')"
+    " FROM entries LEFT JOIN collateral ON digest = collateral"
+)
 _HEAD_COLUMNS = "size, root, time, kid, protected, signature"
-_INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed"
+_INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed, collateral, is_unique"
 
 
 def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
@@ -79,10 +83,17 @@ class SqliteStore:
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
             self._reader.execute("PRAGMA query_only = 1")
+            current = schema.is_current(self._reader)
         except LogUnusableError:
             raise
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
+        if not current:
+            self._reader.close()
+            self._writer.close()
+            raise LogUnusableError(
+                f"{path} was written by an earlier version; `transparency serve` brings it up to date"
+            )
         # The reader is used by the event loop and, in fsck and backup, by one more thread.
         self._reading = threading.Lock()
 
@@ -106,12 +117,23 @@ class SqliteStore:
                 raise TipMovedError("another writer has moved the tip of this log; this process must stop")
             many = self._writer.executemany
             many(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (index, new.entry, int(new.kind), new.generation, new.tbs_digest, new.statement)
+                    (
+                        index,
+                        new.entry,
+                        int(new.kind),
+                        new.generation,
+                        new.tbs_digest,
+                        new.statement,
+                        _address(new.collateral),
+                    )
                     for index, new in enumerate(batch.entries, expected.size)
                 ],
             )
+            collateral = {_address(new.collateral): new.collateral for new in batch.entries if new.collateral}
+            if collateral:
+                many("INSERT OR IGNORE INTO collateral VALUES (?, ?)", list(collateral.items()))
             many(
                 "INSERT OR REPLACE INTO tiles VALUES (?, ?)",
                 [(level << _LEVEL_SHIFT | index, hashes) for (level, index), hashes in batch.tiles.items()],
@@ -145,7 +167,7 @@ class SqliteStore:
         with self._transaction():
             self._writer.executemany(
                 # A statement that failed may be submitted again and be pending once more.
-                f"INSERT OR REPLACE INTO intake ({_INTAKE_COLUMNS}, failed_at) VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                f"INSERT OR REPLACE INTO intake ({_INTAKE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)",
                 [
                     (
                         row.entry,
@@ -154,6 +176,8 @@ class SqliteStore:
                         row.judgement.not_before,
                         row.judgement.not_after,
                         row.accepted,
+                        row.judgement.collateral,
+                        int(row.judgement.unique),
                     )
                     for row in rows
                 ],
@@ -163,7 +187,7 @@ class SqliteStore:
         with self._transaction():
             self._writer.executemany(
                 # The statement itself is not kept: only that, and why, it failed.
-                "UPDATE intake SET failed = ?, failed_at = ?, statement = x'' WHERE entry = ?",
+                "UPDATE intake SET failed = ?, failed_at = ?, statement = x'', collateral = x'' WHERE entry = ?",
                 [(reason, time, entry) for entry, reason in failures],
             )
 
@@ -181,20 +205,19 @@ class SqliteStore:
         return _tip(self._one(_TIP))
 
     def entry(self, index: int) -> StoredEntry | None:
-        row = self._one(f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE idx = ?", (index,))
+        row = self._one(f"{_ENTRIES} WHERE idx = ?", (index,))
         return _stored(row) if row else None
 
     def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         while start < stop:
             upto = min(start + _CHUNK, stop)
-            sql = f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
-            rows = self._all(sql, (start, upto))
+            rows = self._all(f"{_ENTRIES} WHERE idx >= ? AND idx < ? ORDER BY idx", (start, upto))
             yield from map(_stored, rows)
             start = upto
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
-        sql = f"SELECT {_ENTRY_COLUMNS} FROM entries WHERE kind <> 0 AND kind = ? ORDER BY idx"
-        return [_stored(row) for row in self._all(sql, (int(kind),))]
+        rows = self._all(f"{_ENTRIES} WHERE kind <> 0 AND kind = ? ORDER BY idx", (int(kind),))
+        return [_stored(row) for row in rows]
 
     def tile(self, level: int, index: int) -> bytes | None:
         row = self._one("SELECT hashes FROM tiles WHERE key = ?", (level << _LEVEL_SHIFT | index,))
@@ -249,14 +272,14 @@ class SqliteStore:
                 cursor = self._reader.execute(sql)
                 while size < most_bytes and (row := cursor.fetchone()) is not None:
                     rows.append(_intake(row))
-                    size += len(rows[-1].statement)
+                    size += rows[-1].size
                 cursor.close()  # an unfinished read would hold its snapshot, and the WAL with it
         except Exception as error:
             raise _unreadable(error) from error
         return rows
 
     def intake_sizes(self) -> dict[Entry, int]:
-        sql = "SELECT entry, length(statement) FROM intake WHERE failed IS NULL"
+        sql = "SELECT entry, length(statement) + length(collateral) FROM intake WHERE failed IS NULL"
         return {Entry(entry): size for entry, size in self._all(sql, ())}
 
     def close(self) -> None:
@@ -335,10 +358,15 @@ def _tip(row: Sequence[Any] | None) -> Tip:
 
 
 def _stored(row: Sequence[Any]) -> StoredEntry:
-    index, entry, kind, generation, tbs, statement = row
-    return StoredEntry(index, Entry(entry), Kind(kind), generation, tbs, statement)
+    index, entry, kind, generation, tbs, statement, collateral = row
+    return StoredEntry(index, Entry(entry), Kind(kind), generation, tbs, statement, collateral)
 
 
 def _intake(row: Sequence[Any]) -> IntakeRow:
-    entry, statement, generation, not_before, not_after, accepted, failed = row
-    return IntakeRow(Entry(entry), statement, Judgement(generation, not_before, not_after), accepted, failed)
+    entry, statement, generation, not_before, not_after, accepted, failed, collateral, unique = row
+    judgement = Judgement(generation, not_before, not_after, collateral, bool(unique))
+    return IntakeRow(Entry(entry), statement, judgement, accepted, failed)
+
+
+def _address(collateral: bytes) -> bytes | None:
+    return hashlib.sha256(collateral).digest() if collateral else None

@@ -11,7 +11,7 @@ Contract
    ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat.
 5. Reads see every commit that returned before the read began. Reads never see half a commit.
 6. ``intake_pending`` gives the oldest rows that have not failed, at least one if there is any, and stops when their
-   statements reach *most_bytes*; ``intake_sizes`` gives every such row's size, whatever their number.
+   sizes reach *most_bytes*; ``intake_sizes`` gives every such row's size, whatever their number.
 7. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile.
 """
 
@@ -33,6 +33,11 @@ class Kind(IntEnum):
     STATEMENT = 0
     POLICY = 1
     KEYS = 2
+    OPERATION = 3
+
+
+# What rules the log from its place on.
+DOCUMENTS = (Kind.POLICY, Kind.KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,14 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
+    """``collateral`` is what the judgement used besides the statement, and will be asked for when it is replayed."""
+
     entry: Entry
     kind: Kind
     generation: int
     tbs_digest: bytes
     statement: bytes
+    collateral: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,12 @@ class StoredEntry:
     generation: int
     tbs_digest: bytes
     statement: bytes
+    collateral: bytes = b""
+
+    @property
+    def erased(self) -> bool:
+        """No statement is empty: an empty one was taken away by order."""
+        return not self.statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,10 @@ class IntakeRow:
     judgement: Judgement
     accepted: int
     failed: str | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.statement) + len(self.judgement.collateral)
 
 
 class Store(Protocol):

@@ -48,7 +48,9 @@ class MemoryStore:
             if batch.entries and batch.expected.size < len(self._entries):
                 raise StoreError(f"there is an entry {batch.expected.size} already")
             for index, new in enumerate(batch.entries, batch.expected.size):
-                row = StoredEntry(index, new.entry, new.kind, new.generation, new.tbs_digest, new.statement)
+                row = StoredEntry(
+                    index, new.entry, new.kind, new.generation, new.tbs_digest, new.statement, new.collateral
+                )
                 self._entries.append(row)
             self._tiles.update(batch.tiles)
             self._heads[batch.head.size] = batch.head
@@ -74,7 +76,8 @@ class MemoryStore:
             for entry, reason in failures:
                 row = self._intake.get(entry)
                 if row is not None:
-                    self._intake[entry] = replace(row, statement=b"", failed=reason)
+                    judgement = replace(row.judgement, collateral=b"")
+                    self._intake[entry] = replace(row, statement=b"", judgement=judgement, failed=reason)
                     self._failed_at[entry] = time
 
     def intake_remove(self, entries: Sequence[Entry]) -> None:
@@ -156,13 +159,13 @@ class MemoryStore:
         rows: list[IntakeRow] = []
         with self._lock:
             for row in self._intake.values():
-                if row.failed is None and sum(len(taken.statement) for taken in rows) < most_bytes:
+                if row.failed is None and sum(taken.size for taken in rows) < most_bytes:
                     rows.append(row)
         return rows
 
     def intake_sizes(self) -> dict[Entry, int]:
         with self._lock:
-            return {row.entry: len(row.statement) for row in self._intake.values() if row.failed is None}
+            return {row.entry: row.size for row in self._intake.values() if row.failed is None}
 
     def close(self) -> None:
         """Nothing to release."""

@@ -1,0 +1,45 @@
+"""The service as an issuer: signs what it states about itself, for the internal route (policy/operations.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from transparency.cose.keys import PublicKey, Signer
+from transparency.errors import LogUnusableError, RefusedError
+from transparency.log.sequencer import Candidate, document_judgement
+from transparency.log.store import Kind
+from transparency.policy import keyset
+from transparency.policy.keyset import ServiceKeys
+from transparency.policy.operations import SUBJECTS, read_operation
+from transparency.statements.statement import Statement, sign_statement
+
+LoadKey = Callable[[str, PublicKey], Signer]
+
+
+def sign_operation(
+    keys: ServiceKeys, load_key: LoadKey, subject: str, payload: bytes, content_type: str, now: int
+) -> Statement:
+    """The statement by which the service says *payload* about itself, by the operations key in use."""
+    if subject not in SUBJECTS:
+        raise RefusedError(f"{subject!r} is not a subject of operations; these are: {', '.join(SUBJECTS)}")
+    public = next(iter(keys.current(keyset.OPERATIONS)), None)
+    if public is None:
+        raise LogUnusableError("the key set names no operations key; `transparency log rotate-key` makes one")
+    signer = load_key(keyset.OPERATIONS, public)
+    return Statement.from_bytes(
+        sign_statement(payload, signer, iss=keys.iss, sub=subject, content_type=content_type, iat=now)
+    )
+
+
+def operation_candidate(statement: Statement, generation: int, in_force: Callable[[], ServiceKeys]) -> Candidate:
+    """Checked at its place in the order: by the key set that is in force *there*."""
+    return Candidate(
+        statement,
+        document_judgement(generation),
+        Kind.OPERATION,
+        check=lambda: check_operation(statement, in_force()),
+    )
+
+
+def check_operation(statement: Statement, keys: ServiceKeys) -> None:
+    read_operation(statement, keys)
