@@ -87,6 +87,34 @@ def test_an_entry_is_judged_by_the_alternative_its_type_selects(entry: Any, wher
     assert violation[1].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("entry", "met", "missed"),
+    [
+        ({"type": "user", "timestamp": 1775124002250.5}, "19 Feb", "-00"),
+        ({"type": "reasoning"}, "19 Feb", "-00"),
+        ({"type": "user", "stop-reason": 1}, "-00", "19 Feb"),
+    ],
+)
+def test_of_a_profile_that_is_not_met_twenty_violations_are_listed_where_the_other_is(
+    entry: Any, met: Any, missed: Any
+) -> None:
+    value = with_entries(*([entry] * 25))
+
+    assert check_vac(value).profile == met
+    assert len(found(value, missed)) == 21
+    assert found(value, missed)[-1] == ("", "more than 20 violations; the rest is not listed")
+
+
+def test_a_late_violation_of_the_other_profile_brings_the_whole_lists() -> None:
+    value = with_entries(*([{"type": "user", "timestamp": 1775124002250.5}] * 25), {"type": "user", "id": 1})
+
+    assert [where for where, _ in found(value, "19 Feb")] == ["/session/entries/25/id"]
+    assert [where for where, _ in found(value)] == [
+        *(f"/session/entries/{index}/timestamp" for index in range(25)),
+        "/session/entries/25/id",
+    ]
+
+
 def test_the_profiles_type_the_members_of_a_tool_call_differently() -> None:
     value = with_entries({"type": "tool-call", "name": "n", "input": None, "status": 1})
 

@@ -18,15 +18,13 @@ def pointer(path: Path) -> str:
     tokens: list[str] = []
     while path is not None:
         path, key = path
-        tokens.append(_step(key))
-    return "".join(reversed(tokens))
+        tokens.append(str(key) if type(key) is int else _short(str(key)))
+    tokens.append("")
+    return "/".join(reversed(tokens))
 
 
-def _step(key: str | int) -> str:
-    text = str(key)
-    if len(text) > _LONGEST_TOKEN:
-        text = text[:_LONGEST_TOKEN] + "…"
-    return "/" + token(text)
+def _short(key: str) -> str:
+    return token(key if len(key) <= _LONGEST_TOKEN else key[:_LONGEST_TOKEN] + "…")
 
 
 def quoted(text: str) -> str:
