@@ -11,8 +11,8 @@ import pytest
 
 from transparency.errors import MalformedError
 from transparency.records import a2a
-from transparency.records.a2a_traces import METADATA_KEY
 from transparency.records.format import A2A
+from transparency.records.recognise import A2A_KEY
 from transparency.records.vac_check import check_vac
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "records" / "a2a"
@@ -182,10 +182,10 @@ def test_traces_in_text_and_in_an_extra_artifact_are_found() -> None:
     "wrap",
     [
         lambda trace: trace,
-        lambda trace: {"messageId": "m", "role": "agent", "parts": [], "metadata": {METADATA_KEY: trace}},
+        lambda trace: {"messageId": "m", "role": "agent", "parts": [], "metadata": {A2A_KEY: trace}},
         lambda trace: {
             "kind": "task",
-            "artifacts": [{"artifactId": "a", "parts": [], "metadata": {METADATA_KEY: trace}}],
+            "artifacts": [{"artifactId": "a", "parts": [], "metadata": {A2A_KEY: trace}}],
         },
         lambda trace: {"kind": "message", "parts": [{"kind": "text", "text": json.dumps(trace)}]},
         lambda trace: {"artifacts": [{"parts": [{"data": trace}]}]},
@@ -204,7 +204,7 @@ def test_the_same_trace_gives_the_same_entries_wherever_it_stands(wrap: Callable
 def test_a_trace_that_stands_there_twice_is_one_session() -> None:
     trace = document()
 
-    (record,) = converted({"metadata": {METADATA_KEY: trace}, "parts": [{"text": json.dumps(trace)}]})
+    (record,) = converted({"metadata": {A2A_KEY: trace}, "parts": [{"text": json.dumps(trace)}]})
 
     again = [entry for entry in walk(record["session"]["entries"]) if "duplicate-of" in entry.get("native", {})]
     assert [entry["native"]["duplicate-of"] for entry in again] == ["s1", "i1", "s2"]
@@ -331,7 +331,7 @@ def test_the_python_dialect_has_warnings_only_and_pointers_into_the_wrapper() ->
     result = a2a.check(PYTHON, A2A)
 
     assert {one.level for one in result} == {"warning"}
-    key = METADATA_KEY.replace("/", "~1")
+    key = A2A_KEY.replace("/", "~1")
     assert f"/metadata/{key}/steps/0/call_type" in [one.pointer for one in result]
 
 

@@ -73,7 +73,7 @@ def test_members_nobody_knows_are_kept_under_native() -> None:
     assert entry["native"] == {"type": "x", "message": {"mood": 1}}
     (call,) = entry["children"]
     assert (call["call-id"], call["input"], call["native"]) == ("t1", None, {"cached": None, "block": 0})
-    assert record["source"]["filled"] == ["tool-call input (line 1, block 0)"]
+    assert record["source"]["filled"] == ["tool-call input (line 1)"]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_what_a_tool_part_lacks_is_filled_with_null_and_said() -> None:
     call, result = record["session"]["entries"]
     assert call["input"] is None
     assert result["output"] is None
-    assert record["source"]["filled"] == ["tool-call p: input", "tool-result p: output"]
+    assert record["source"]["filled"] == ["tool-call input (index 0)", "tool-result output (index 0)"]
     assert not check_vac(record).violations["-00"]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.records.opencode_sources import EXPORT, assert_every_unit_is_named, convert, sequence
 from transparency.records import canonical_json, opencode
 from transparency.records.format import OPENCODE, OPENCODE_EXPORT
-from transparency.records.opencode_objects import PART_TYPES
+from transparency.records.recognise import OPENCODE_PARTS
 from transparency.records.vac_check import check_vac
 
 
@@ -91,7 +91,7 @@ LIKELY = st.fixed_dictionaries(
     {"sessionID": st.sampled_from(["s", "t"]), "id": st.sampled_from(["a", "b", "m"])},
     optional={
         "role": st.sampled_from(["user", "assistant", "x"]),
-        "type": st.sampled_from(sorted(PART_TYPES)),
+        "type": st.sampled_from(sorted(OPENCODE_PARTS)),
         "messageID": st.sampled_from(["a", "b", "m"]),
         "state": ANYTHING, "time": ANYTHING, "tokens": ANYTHING, "metadata": ANYTHING, "tool": ANYTHING,
         "text": ANYTHING,

@@ -14,11 +14,10 @@ from typing import Any, Final
 from transparency.errors import MalformedError
 from transparency.records import strict_json
 from transparency.records.extents import Extents
+from transparency.records.recognise import A2A_KEY, is_response_trace
 from transparency.records.unit import MAX_UNITS, Unit
 from transparency.records.violation import token
 
-METADATA_KEY: Final = "github.com/a2aproject/a2a-samples/extensions/traceability/v1/traceability"
-EXTENSION_URI: Final = "https://github.com/a2aproject/a2a-samples/extensions/traceability/v1"
 # Calls of calls of calls: each level of the answer is two of JSON, and readers bound those.
 MAX_NESTING: Final = 12
 _MAX_TRACES: Final = 10_000
@@ -56,20 +55,13 @@ def read(data: bytes) -> Document:
     """All traces of a document; MalformedError where there is none."""
     value = strict_json.loads(data)
     extents = Extents(data, value)
-    if is_trace(value):
+    if is_response_trace(value):
         return Document((Located("", value, extents, inside=False),), None)
     found: list[Located] = []
     wrapper = _search(value, "", extents, found)
     if not found:
         raise MalformedError("there is no ResponseTrace in this document")
     return Document(tuple(found), wrapper)
-
-
-def is_trace(value: object) -> bool:
-    """Both members, in either spelling: every field of proto3 is optional, but nothing else tells a trace."""
-    return (
-        isinstance(value, dict) and ("trace_id" in value or "traceId" in value) and isinstance(value.get("steps"), list)
-    )
 
 
 def _search(value: Any, pointer: str, extents: Extents, found: list[Located]) -> Any:  # noqa: ANN401 - JSON
@@ -81,10 +73,10 @@ def _search(value: Any, pointer: str, extents: Extents, found: list[Located]) ->
     kept: dict[str, Any] = {}
     for name, held in value.items():
         place = f"{pointer}/{token(name)}"
-        inner = _text_trace(held) if name == "text" or name.endswith(METADATA_KEY) else None
+        inner = _text_trace(held) if name == "text" or name.endswith(A2A_KEY) else None
         if inner is not None:
             _note(found, Located(place, inner[0], inner[1], inside=True))
-        elif isinstance(held, dict) and (name.endswith(METADATA_KEY) or (name != "parameters" and is_trace(held))):
+        elif isinstance(held, dict) and (name.endswith(A2A_KEY) or (name != "parameters" and is_response_trace(held))):
             _note(found, Located(place, held, extents, inside=False))
         else:
             kept[name] = _search(held, place, extents, found)
@@ -106,7 +98,7 @@ def _text_trace(text: object) -> tuple[dict[str, Any], Extents] | None:
         value = strict_json.loads(raw)
     except MalformedError:
         return None
-    return (value, Extents(raw, value)) if is_trace(value) else None
+    return (value, Extents(raw, value)) if is_response_trace(value) else None
 
 
 def steps(located: Located) -> tuple[Step, ...]:

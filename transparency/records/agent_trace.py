@@ -20,6 +20,7 @@ from transparency.records.agent_trace_check import CONTRIBUTORS, check_flat, che
 from transparency.records.canonical import SYSTEM, UNKNOWN, SessionDraft, name_uuid, time_member
 from transparency.records.extents import Extents
 from transparency.records.format import Format
+from transparency.records.native import text
 from transparency.records.unit import MAX_UNITS, Unit, jsonl_units
 from transparency.records.violation import MAX_VIOLATIONS, Violation
 
@@ -69,7 +70,7 @@ def sessions(data: bytes, format: Format) -> list[SessionDraft]:  # noqa: A002 -
         if _is_record(source.value):
             drafts.append(_record(source, format))
         elif is_flat(source.value):
-            session_id = _text(source.value, "session_id") or name_uuid(hashlib.sha256(data).hexdigest())
+            session_id = text(source.value, "session_id") or name_uuid(hashlib.sha256(data).hexdigest())
             if session_id not in flat:
                 flat[session_id] = (_synthetic(format, session_id), {})
                 drafts.append(flat[session_id][0])
@@ -163,10 +164,10 @@ def _synthetic(format: Format, session_id: str) -> SessionDraft:  # noqa: A002
 
 def _record(source: _Source, format: Format) -> SessionDraft:  # noqa: A002
     record = source.value
-    identity = _text(record, "id") or name_uuid(hashlib.sha256(source.raw).hexdigest())
+    identity = text(record, "id") or name_uuid(hashlib.sha256(source.raw).hexdigest())
     metadata = record.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    session_id = _text(metadata, "session_id") or _text(metadata, "conversation_id") or identity
+    session_id = text(metadata, "session_id") or text(metadata, "conversation_id") or identity
     draft = _synthetic(format, session_id)
     draft.record_extra["id"] = identity
     created = time_member(record.get("timestamp"))[0]
@@ -194,7 +195,7 @@ def _record(source: _Source, format: Format) -> SessionDraft:  # noqa: A002
 def _tool(draft: SessionDraft, tool: object) -> None:
     if not isinstance(tool, dict):
         return
-    name, version = _text(tool, "name"), _text(tool, "version")
+    name, version = text(tool, "name"), text(tool, "version")
     draft.cli_name, draft.cli_version, draft.vendor = name, version, name
     if name is None:
         draft.filled.append("recording-agent.name")
@@ -269,12 +270,12 @@ def _range(draft: SessionDraft, value: Mapping[str, Any]) -> dict[str, Any] | No
     return made
 
 
-def _hash(text: str) -> tuple[str, str]:
+def _hash(stated: str) -> tuple[str, str]:
     """Digest and algorithm. A cut digest keeps the name ``sha256``: it is no SHA-256, and must not pass for one."""
-    algorithm, colon, digest = text.partition(":")
+    algorithm, colon, digest = stated.partition(":")
     if not colon:
         # Absent would mean sha-256 (-00 §6), which nobody said.
-        return text, UNKNOWN
+        return stated, UNKNOWN
     if algorithm == "sha256" and _SHA256.fullmatch(digest):
         return digest, "sha-256"
     return digest, algorithm
@@ -293,7 +294,7 @@ def _contributor(draft: SessionDraft, value: object) -> dict[str, str] | None:
 
 def _uri(value: Mapping[str, Any], name: str) -> str | None:
     """The draft's uri-regexp takes any text but one with a line break after the ``#`` (``.`` does not match it)."""
-    found = _text(value, name)
+    found = text(value, name)
     return None if found is None or re.search(r"#.*[\r\n]", found, re.DOTALL) else found
 
 
@@ -317,8 +318,3 @@ def _stray(source: _Source, format: Format) -> SessionDraft:  # noqa: A002
     stamp = source.value.get("timestamp") if isinstance(source.value, dict) else None
     draft.unknown(_whole(source), "record", timestamp=stamp)
     return draft
-
-
-def _text(value: Mapping[str, Any], name: str) -> str | None:
-    found = value.get(name)
-    return found if isinstance(found, str) and found else None

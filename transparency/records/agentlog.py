@@ -22,10 +22,10 @@ from transparency.records.canonical import (
     UNKNOWN,
     SessionDraft,
     name_uuid,
-    rest,
     time_member,
 )
 from transparency.records.format import Format
+from transparency.records.native import Members, count
 from transparency.records.unit import MAX_UNITS, Unit
 from transparency.records.violation import Violation
 
@@ -39,7 +39,6 @@ _COMMAND_OUTPUT: Final = ("stdout", "stderr", "exitCode", "truncated")
 _FILE_OUTPUT: Final = (
     "diff", "diffFormat", "beforeHash", "afterHash", "linesAdded", "linesRemoved", "truncated",
 )  # fmt: skip
-_UINT_MAX: Final = (1 << 64) - 1
 
 
 def units(data: bytes) -> Iterator[Unit]:
@@ -86,37 +85,13 @@ def _events(data: bytes, within: json_sequence.Extent) -> Iterator[Unit]:
         yield Unit({"index": index}, found.raw, found.value)
 
 
-class _Members:
-    """An object being mapped: what is taken has a canonical place, the rest goes to ``native``."""
-
-    def __init__(self, value: object) -> None:
-        self.value: dict[str, Any] = value if isinstance(value, dict) else {}
-        self.taken: set[str] = set()
-
-    def text(self, name: str) -> str | None:
-        found = self.value.get(name)
-        if not isinstance(found, str):
-            return None
-        self.taken.add(name)
-        return found
-
-    def given(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Those of *names* that are not null."""
-        found = {name: self.value[name] for name in names if self.value.get(name) is not None}
-        self.taken |= found.keys()
-        return found
-
-    def rest(self) -> dict[str, Any]:
-        return rest(self.value, self.taken)
-
-
 def _envelope(value: dict[str, Any], format: Format, data: bytes) -> SessionDraft:  # noqa: A002
-    root = _Members(value)
+    root = Members(value)
     session_id = root.text("id")
     # Rule 1 of formats.md 8.1: a session without an id is named after its bytes, so that it has one, always the same.
     draft = SessionDraft(format, session_id or name_uuid(hashlib.sha256(data).hexdigest()))
     start, end = time_member(value.get("startTime"))[0], time_member(value.get("endTime"))[0]
-    root.taken |= {name for name, found in (("startTime", start), ("endTime", end)) if found == value.get(name)}
+    root.done(*(name for name, found in (("startTime", start), ("endTime", end)) if found == value.get(name)))
     draft.start, draft.end = start, end
     status = root.text("status")
     if status is not None:
@@ -139,7 +114,7 @@ def _envelope(value: dict[str, Any], format: Format, data: bytes) -> SessionDraf
 def _agent(draft: SessionDraft, value: object) -> dict[str, dict[str, Any]]:
     if not isinstance(value, dict):
         return {}
-    agent = _Members(value)
+    agent = Members(value)
     draft.cli_name, draft.cli_version = agent.text("name"), agent.text("version")
     draft.model_id, draft.model_provider = agent.text("model"), agent.text("provider")
     draft.saw_model(draft.model_id)
@@ -150,7 +125,7 @@ def _agent(draft: SessionDraft, value: object) -> dict[str, dict[str, Any]]:
 def _project(draft: SessionDraft, value: object) -> dict[str, dict[str, Any]]:
     if not isinstance(value, dict):
         return {}
-    project = _Members(value)
+    project = Members(value)
     vcs = {
         "revision": project.text("commitSha"),
         "branch": project.text("branch"),
@@ -167,7 +142,7 @@ def _project(draft: SessionDraft, value: object) -> dict[str, dict[str, Any]]:
 
 
 def _developer(draft: SessionDraft, value: object) -> dict[str, dict[str, Any]]:
-    developer = _Members(value)
+    developer = Members(value)
     identity = developer.text("id")
     if identity is None:
         return {}
@@ -193,7 +168,7 @@ def _event(draft: SessionDraft, unit: Unit, *, delegated: bool) -> None:
         draft.unknown(unit, "event")
         return
     kind = unit.value.get("type")
-    event = _Members(unit.value)
+    event = Members(unit.value)
     if kind == "message":
         _message(draft, unit, event, delegated=delegated)
     elif isinstance(kind, str) and (handler := _HANDLERS.get(kind)) is not None:
@@ -202,12 +177,11 @@ def _event(draft: SessionDraft, unit: Unit, *, delegated: bool) -> None:
         _opaque(draft, unit)
 
 
-def _base(draft: SessionDraft, event: _Members) -> tuple[dict[str, Any], dict[str, Any]]:
+def _base(draft: SessionDraft, event: Members) -> tuple[dict[str, Any], dict[str, Any]]:
     """The members every event has, and what to keep of them under ``native``."""
     members: dict[str, Any] = {"id": event.text("id"), "parent-id": event.text("parentId")}
     members["timestamp"], native = time_member(event.value.get("timestamp"))
-    if "timestamp" in event.value:
-        event.taken.add("timestamp")
+    event.done("timestamp")
     model = event.text("model")
     members["model-id"] = model
     draft.saw_model(model)
@@ -216,31 +190,31 @@ def _base(draft: SessionDraft, event: _Members) -> tuple[dict[str, Any], dict[st
     return members, native | ({"tokenUsage": left} if left else {})
 
 
-def _usage(event: _Members) -> tuple[dict[str, Any], dict[str, Any]]:
+def _usage(event: Members) -> tuple[dict[str, Any], dict[str, Any]]:
     usage: dict[str, Any] = {}
     left: dict[str, Any] = {}
     tokens = event.value.get("tokenUsage")
     if isinstance(tokens, dict):
-        event.taken.add("tokenUsage")
-        for name, count in tokens.items():
-            if name in _TOKENS and type(count) is int and 0 <= count <= _UINT_MAX:
-                usage[_TOKENS[name]] = count
+        event.done("tokenUsage")
+        for name, number in tokens.items():
+            if name in _TOKENS and count(number) is not None:
+                usage[_TOKENS[name]] = number
             else:
-                left[name] = count
+                left[name] = number
     cost = event.value.get("estimatedCostUsd")
     if isinstance(cost, int | float) and not isinstance(cost, bool):
-        event.taken.add("estimatedCostUsd")
+        event.done("estimatedCostUsd")
         usage["cost"] = cost
     return usage, left
 
 
-def _message(draft: SessionDraft, unit: Unit, event: _Members, *, delegated: bool) -> None:
+def _message(draft: SessionDraft, unit: Unit, event: Members, *, delegated: bool) -> None:
     role, content = event.value.get("role"), event.value.get("content")
     if role not in ("user", "assistant", "system"):
         _opaque(draft, unit)
         return
     base, native = _base(draft, event)
-    event.taken |= {"type", "role", "content"}
+    event.done("type", "role", "content")
     if role == "system":
         data = {"content": content} if "content" in event.value else {}
         stamp = base.pop("timestamp")
@@ -254,13 +228,13 @@ def _message(draft: SessionDraft, unit: Unit, event: _Members, *, delegated: boo
     draft.entry(unit, role, {"content": content, **base}, actor=actor, native=native | event.rest())
 
 
-def _tool_call(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _tool_call(draft: SessionDraft, unit: Unit, event: Members) -> None:
     name = event.text("name")
     if name is None:
         _opaque(draft, unit)
         return
     status, output = event.text("status"), event.value.get("output")
-    event.taken |= {"type", "input", "output"}
+    event.done("type", "input", "output")
     _call(draft, unit, event, name, event.value.get("input"), keep_type=False)
     if "input" not in event.value:
         _filled(draft, "tool-call.input")
@@ -270,7 +244,7 @@ def _tool_call(draft: SessionDraft, unit: Unit, event: _Members) -> None:
         _result(draft, unit, output, {"status": status, "is-error": None if status is None else status == "error"})
 
 
-def _command(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _command(draft: SessionDraft, unit: Unit, event: Members) -> None:
     if not isinstance(event.value.get("command"), str):
         _opaque(draft, unit)
         return
@@ -281,7 +255,7 @@ def _command(draft: SessionDraft, unit: Unit, event: _Members) -> None:
         _result(draft, unit, output, {"is-error": code != 0 if type(code) is int else None})
 
 
-def _file(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _file(draft: SessionDraft, unit: Unit, event: Members) -> None:
     operation, path = event.text("operation"), event.text("path")
     if operation is None or path is None:
         _opaque(draft, unit)
@@ -292,7 +266,7 @@ def _file(draft: SessionDraft, unit: Unit, event: _Members) -> None:
         _result(draft, unit, output, {})
 
 
-def _search(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _search(draft: SessionDraft, unit: Unit, event: Members) -> None:
     tool, query = event.text("tool"), event.text("query")
     if tool is None or query is None:
         _opaque(draft, unit)
@@ -304,13 +278,11 @@ def _search(draft: SessionDraft, unit: Unit, event: _Members) -> None:
         _result(draft, unit, output, {})
 
 
-def _call(
-    draft: SessionDraft, unit: Unit, event: _Members, name: str, given: object, *, keep_type: bool = True
-) -> None:
+def _call(draft: SessionDraft, unit: Unit, event: Members, name: str, given: object, *, keep_type: bool = True) -> None:
     base, native = _base(draft, event)
     # The kind stays where the canonical name does not say it: "Grep" was a search, not a toolCall.
     if not keep_type:
-        event.taken.add("type")
+        event.done("type")
     call_id = base["id"]
     draft.entry(
         unit, "tool-call", {"name": name, "input": given, "call-id": call_id, **base},
@@ -326,24 +298,24 @@ def _result(draft: SessionDraft, unit: Unit, output: object, members: Mapping[st
     draft.entry(unit, "tool-result", {"output": output, "call-id": call_id, **members, "timestamp": stamp}, actor=TOOL)
 
 
-def _reasoning(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _reasoning(draft: SessionDraft, unit: Unit, event: Members) -> None:
     content = event.value.get("content")
     parts = [event.value.get(name) for name in ("intent", "rationale")]
     if content is not None:
-        event.taken.add("content")
+        event.done("content")
     else:
         # Composed for reading; intent and rationale themselves stay under native.
         content = "\n\n".join(part for part in parts if isinstance(part, str))
-    event.taken.add("type")
+    event.done("type")
     base, native = _base(draft, event)
     draft.entry(unit, "reasoning", {"content": content, **base}, actor=AGENT, native=native | event.rest())
 
 
-def _system(draft: SessionDraft, unit: Unit, event: _Members) -> None:
+def _system(draft: SessionDraft, unit: Unit, event: Members) -> None:
     """error, handoff, approval, plan, checkpoint, contextLoad: kept whole as data beside the members of the base."""
     kind = unit.value["type"]
     base, native = _base(draft, event)
-    event.taken.add("type")
+    event.done("type")
     actor = _ACTORS.get(kind, UNKNOWN)
     if kind == "approval":
         actor = HUMAN if event.value.get("approver") == "user" else SYSTEM
@@ -366,7 +338,7 @@ def _filled(draft: SessionDraft, what: str) -> None:
         draft.filled.append(what)
 
 
-_HANDLERS: Final[Mapping[str, Callable[[SessionDraft, Unit, _Members], None]]] = {
+_HANDLERS: Final[Mapping[str, Callable[[SessionDraft, Unit, Members], None]]] = {
     "toolCall": _tool_call,
     "terminalCommand": _command,
     "fileOperation": _file,

@@ -33,12 +33,12 @@ AGENT: Final = "agent"
 TOOL: Final = "tool"
 SYSTEM: Final = "system"
 
-# What -00 requires of an entry (formats.md 2.3) stays in it as null where the source gives none; other members do not.
-_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
-    "tool-call": ("name", "input"),
-    "tool-result": ("output",),
-    "reasoning": ("content",),
-}
+# What -00 requires of an entry and may be null (formats.md 2.3): it stays as null where the source gives none.
+NULLABLE: Final[Mapping[str, str]] = {"tool-call": "input", "tool-result": "output", "reasoning": "content"}
+# What converters write under ``native`` themselves. A file must not be able to: readers act on these.
+MARKS: Final = frozenset(
+    {"duplicate-of", "superseded-by", "rewound-by", "replaced-by", "changed-by", "line", "verbatim"}
+)
 
 
 # What most tools write is the canonical form already; days that not every month has are left to the calendar.
@@ -97,9 +97,9 @@ class SessionDraft:
 
         Members that are None are left out, but for those that -00 requires: ``filled`` names where they were missing.
         """
-        required = _REQUIRED.get(kind, ())
+        required = NULLABLE.get(kind)
         made: dict[str, Any] = {"type": kind}
-        made |= {name: value for name, value in members.items() if value is not None or name in required}
+        made |= {name: value for name, value in members.items() if value is not None or name == required}
         if actor is not None:
             made["actor"] = actor
         if native:
@@ -260,6 +260,11 @@ def _milliseconds(value: object) -> int | None:
 
 
 def rest(value: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
-    """The members of a native object that nobody took, verbatim, null included (rule 2)."""
+    """The members of a native object that nobody took, verbatim, null included (rule 2).
+
+    A member with the name of a mark of ours stands under ``verbatim``.
+    """
     known = set(taken)
-    return {name: member for name, member in value.items() if name not in known}
+    left = {name: member for name, member in value.items() if name not in known}
+    named_alike = {name: left.pop(name) for name in MARKS & left.keys()}
+    return {**left, "verbatim": named_alike} if named_alike else left

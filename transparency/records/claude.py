@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json, tree
@@ -20,6 +20,7 @@ from transparency.records.canonical import SessionDraft, name_uuid
 from transparency.records.claude_lines import Session
 from transparency.records.drift import Drift
 from transparency.records.format import Format
+from transparency.records.native import text
 from transparency.records.unit import Unit, jsonl_units
 from transparency.records.violation import Violation
 
@@ -121,13 +122,13 @@ class _Book:
         waiting: list[Unit] = []
         for unit in found:
             waiting.append(unit)
-            if _text(unit.value, "sessionId"):
+            if text(unit.value, "sessionId"):
                 break
         first = waiting[-1].value if waiting else None
         current = self._of_file(path, first)
         apart = _agent(first) is not None or _stem(path).startswith("agent-")
         for unit in chain(waiting, found):
-            named = None if apart else _text(unit.value, "sessionId")
+            named = None if apart else text(unit.value, "sessionId")
             if named is not None and named != current.draft.session_id:
                 current = self._session(named)
             current.add(unit)
@@ -141,7 +142,7 @@ class _Book:
 
     def _of_file(self, path: str, first: object) -> Session:
         """The session that a file begins with; for a sub-agent's file the only one, whatever its lines name."""
-        named, agent, stem = _text(first, "sessionId"), _agent(first), _stem(path)
+        named, agent, stem = text(first, "sessionId"), _agent(first), _stem(path)
         if agent is None and stem.startswith("agent-"):
             agent = stem.removeprefix("agent-")
         if agent is None:
@@ -162,15 +163,10 @@ class _Book:
         return found
 
 
-def _text(value: object, name: str) -> str | None:
-    found: Any = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) and found else None
-
-
 def _agent(line: object) -> str | None:
     """The sub-agent whose file begins with this line. Its lines are all a side chain and carry its id."""
     if isinstance(line, dict) and line.get("isSidechain") is True:
-        return _text(line, "agentId")
+        return text(line, "agentId")
     return None
 
 

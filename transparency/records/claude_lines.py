@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from transparency.records.canonical import AGENT, HUMAN, SYSTEM, TOOL, UNKNOWN, SessionDraft, rest, time_member
-from transparency.records.native import count
+from transparency.records.native import count, required, said
 from transparency.records.unit import Unit
 
 _SYNTHETIC: Final = "<synthetic>"
@@ -62,16 +62,16 @@ class Session:
         """The draft, with what only the whole session tells."""
         draft = self.draft
         draft.cli_name = "claude-code"
-        draft.cli_version = _text(self._constant.get("version"))
+        draft.cli_version = said(self._constant.get("version"))
         if any("claude" in model.lower() for model in draft.models):
             draft.model_provider = "anthropic"
-        working_dir, branch = _text(self._constant.get("cwd")), _text(self._constant.get("gitBranch"))
+        working_dir, branch = said(self._constant.get("cwd")), said(self._constant.get("gitBranch"))
         vcs = {"type": "git", "branch": branch} if branch else None
         if working_dir:
             draft.environment = {"working-dir": working_dir} | ({"vcs": vcs} if vcs else {})
         else:
             draft.vcs = vcs
-        draft.session_native |= {name: value for name, value in self._constant.items() if not _text(value)}
+        draft.session_native |= {name: value for name, value in self._constant.items() if not said(value)}
         return draft
 
     def token_usage(self, entry: dict[str, Any], message: Mapping[str, Any], line: Mapping[str, Any]) -> None:
@@ -114,8 +114,8 @@ class Session:
 
     def _event(self, unit: Unit, line: Mapping[str, Any], kind: object) -> None:
         named = kind if isinstance(kind, str) and kind else "agent-meta" if "agentType" in line else "untyped"
-        place: dict[str, Any] = {"id": _text(line.get("uuid")), "parent-id": _text(line.get("parentUuid"))}
-        agent = _text(line.get("agentId"))
+        place: dict[str, Any] = {"id": said(line.get("uuid")), "parent-id": said(line.get("parentUuid"))}
+        agent = said(line.get("agentId"))
         if named in ("started", "result") and agent and not self.is_agent:
             self.draft.saw_child(f"agent-{agent}")
         self.draft.event(unit, f"claude/{named}", line, timestamp=line.get("timestamp"), **place)
@@ -161,12 +161,12 @@ class _Line:
 
     def members(self) -> dict[str, Any]:
         """What the line gives the entry that stands for it."""
-        place = {"id": _text(self.line.get("uuid")), "parent-id": _text(self.line.get("parentUuid"))}
+        place = {"id": said(self.line.get("uuid")), "parent-id": said(self.line.get("parentUuid"))}
         return {**place, **self._shared()}
 
     def _shared(self) -> dict[str, Any]:
         """What every entry of the line may say."""
-        return {"timestamp": self.stamp, "model-id": _text(self.message.get("model"))}
+        return {"timestamp": self.stamp, "model-id": said(self.message.get("model"))}
 
     def _native(self) -> dict[str, Any]:
         native = self.session.line_native(self.line)
@@ -181,7 +181,7 @@ class _Line:
         if message:
             native["message"] = message
         model = self.message.get("model")
-        if model != _SYNTHETIC and _text(model):
+        if model != _SYNTHETIC and said(model):
             self.session.draft.saw_model(model)
             self.session.draft.model_id = model
         return native
@@ -219,8 +219,8 @@ class _Line:
     ) -> dict[str, Any]:
         found = {
             "name": block["name"],
-            "input": self._required(block, "input", "tool-call input"),
-            "call-id": _text(block.get("id")),
+            "input": required(self.session.draft, self.unit, "tool-call", block, "input"),
+            "call-id": said(block.get("id")),
         }
         native = _merged(native, rest(block, ("type", "name", "input", *_texts(block, "id"))))
         return self.session.draft.entry(
@@ -233,8 +233,8 @@ class _Line:
         output = "output" if "output" in block and "content" not in block else "content"
         failed = block.get("is_error", False)  # absent means false in the API
         found = {
-            "output": self._required(block, output, "tool-result output"),
-            "call-id": _text(block.get("tool_use_id")),
+            "output": required(self.session.draft, self.unit, "tool-result", block, output),
+            "call-id": said(block.get("tool_use_id")),
             "is-error": failed if isinstance(failed, bool) else None,
         }
         taken = ("type", output, *_texts(block, "tool_use_id"), *(("is_error",) if isinstance(failed, bool) else ()))
@@ -252,20 +252,14 @@ class _Line:
         self, block: dict[str, Any], members: dict[str, Any], native: dict[str, Any], parent: dict[str, Any] | None
     ) -> dict[str, Any]:
         if _kind(block) == "redacted_thinking":
-            found = {"content": "", "encrypted": _text(block.get("data"))}
+            found = {"content": "", "encrypted": said(block.get("data"))}
             left = rest(block, ("type", *_texts(block, "data")))
         else:
-            found = {"content": self._required(block, "thinking", "reasoning content")}
+            found = {"content": required(self.session.draft, self.unit, "reasoning", block, "thinking")}
             left = rest(block, ("type", "thinking"))
         return self.session.draft.entry(
             self.unit, "reasoning", {**found, **members}, actor=AGENT, native=_merged(native, left), parent=parent
         )
-
-    def _required(self, block: dict[str, Any], name: str, what: str) -> Any:  # noqa: ANN401 - a JSON value
-        if name not in block:
-            place = " ".join(f"{step} {value}" for step, value in self.unit.ref.items())
-            self.session.draft.filled.append(f"{what} ({place})")
-        return block.get(name)
 
     def _assistant(self) -> str:
         own = self.message.get("model") == _SYNTHETIC or self.line.get("isApiErrorMessage") is True
@@ -290,7 +284,7 @@ class _Line:
     def _link(self, head: dict[str, Any]) -> None:
         """The sub-agent whose work a tool result reports."""
         result = self.line.get("toolUseResult")
-        agent = _text(result.get("agentId")) if isinstance(result, dict) else None
+        agent = said(result.get("agentId")) if isinstance(result, dict) else None
         if agent is not None and head["type"] == "tool-result":
             head["child-session-id"] = f"agent-{agent}"
             self.session.draft.saw_child(f"agent-{agent}")
@@ -331,7 +325,7 @@ def _content(plain: list[Any]) -> object:
 
 def _texts(block: Mapping[str, Any], *names: str) -> list[str]:
     """The members that are texts, and so have gone to their canonical place."""
-    return [name for name in names if _text(block.get(name))]
+    return [name for name in names if said(block.get(name))]
 
 
 def _merged(native: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
@@ -344,7 +338,3 @@ def _merged(native: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
 def _odd(value: object) -> bool:
     """A member that is there and not of the type its place asks for: it stays under ``native``."""
     return value is not None and not isinstance(value, str)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -17,23 +17,11 @@ from transparency.records.codex_rollout import Around, Rollout
 from transparency.records.drift import Drift
 from transparency.records.format import Format
 from transparency.records.native import text
+from transparency.records.recognise import CODEX_LINES
 from transparency.records.unit import Unit, jsonl_units
 from transparency.records.violation import Violation
 
 CLI_NAME: Final = "codex-cli"
-LINE_KINDS: Final = frozenset(
-    {
-        "session_meta",
-        "response_item",
-        "event_msg",
-        "turn_context",
-        "compacted",
-        "world_state",
-        "inter_agent_communication",
-        "inter_agent_communication_metadata",
-        "security_risk_score",
-    }
-)
 _FRAME: Final = ("timestamp", "type", "payload")
 _GIT: Final = {"revision": "commit_hash", "branch": "branch", "repository": "repository_url"}
 # Said once of the whole session, and asked for by every reader of it: policies in force last, and where it came from.
@@ -66,7 +54,7 @@ def _add(rollout: Rollout, unit: Unit) -> None:
     kind, payload = text(line, "type"), line.get("payload")
     if "payload" not in line:
         _add_bare(rollout, unit, line)
-    elif kind not in LINE_KINDS or not isinstance(payload, dict):
+    elif kind not in CODEX_LINES or not isinstance(payload, dict):
         rollout.add_unknown(unit, kind, line.get("timestamp"))
     else:
         around = Around(line.get("timestamp"), rest(line, _FRAME))
@@ -182,7 +170,7 @@ def _check_kind(drift: Drift, number: int, line: dict[str, Any]) -> None:
     if "payload" not in line:
         if kind not in ITEM_KINDS and not _is_bare_meta(line) and "record_type" not in line:
             drift.unknown("kind of line", kind, number, "/type")
-    elif kind not in LINE_KINDS:
+    elif kind not in CODEX_LINES:
         drift.unknown("kind of line", kind, number, "/type")
     elif not isinstance(payload, dict):
         drift.saw(f"the payload of {kind} is not an object", number, "/payload")

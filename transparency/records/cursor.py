@@ -14,6 +14,7 @@ from transparency.errors import MalformedError
 from transparency.records.canonical import AGENT, HUMAN, SessionDraft, name_uuid, rest
 from transparency.records.drift import Drift
 from transparency.records.format import Format
+from transparency.records.native import Members, required
 from transparency.records.unit import Unit, jsonl_units
 from transparency.records.violation import Violation
 
@@ -82,13 +83,11 @@ def _spoken(content: object) -> object:
 
 
 def _call(draft: SessionDraft, unit: Unit, message: dict[str, Any], number: int, block: dict[str, Any]) -> None:
-    if "input" not in block:
-        draft.filled.append(f"tool-call input (line {unit.ref['line']}, block {number})")
-    call_id = block.get("id") if isinstance(block.get("id"), str) else None
-    native = rest(block, ("type", "name", "input", *(("id",) if call_id is not None else ())))
+    taken = Members(block, "type", "name", "input")
+    given = required(draft, unit, "tool-call", block, "input")
+    members = {"name": block["name"], "input": given, "call-id": taken.text("id")}
     # The place among the blocks is the only order there is between texts and calls.
-    members = {"name": block["name"], "input": block.get("input"), "call-id": call_id}
-    draft.entry(unit, "tool-call", members, actor=AGENT, native={**native, "block": number}, parent=message)
+    draft.entry(unit, "tool-call", members, actor=AGENT, native={**taken.rest(), "block": number}, parent=message)
 
 
 def _is_message(value: object) -> bool:

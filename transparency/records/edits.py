@@ -152,6 +152,12 @@ class Call:
         return {"source-ref": place, "tool": self.name}
 
 
+def text(value: object, name: str) -> str | None:
+    """A member that is a text, the empty one included: a file may be empty."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
+
+
 Found = Edit | Unattributed
 Reader = Callable[[Call], Iterable[Found] | None]
 

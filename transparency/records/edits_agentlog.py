@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from transparency.records import diffs, edits
-from transparency.records.edits import NO_LINES, Call, Edit, Found, Unattributed
-from transparency.records.edits_claude import text
+from transparency.records.edits import NO_LINES, Call, Edit, Found, Unattributed, text
 
 # Tool calls by which converters pass on edits of the agents they read; their texts are cut.
 _EDITORS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", "replace", "write_file", "apply_patch"})

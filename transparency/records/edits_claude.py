@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from transparency.records import diffs, edits
-from transparency.records.edits import AI, MIXED, NO_LINES, UNCONFIRMED, Call, Edit, Found, Replacement, Unattributed
+from transparency.records.edits import (
+    AI,
+    MIXED,
+    NO_LINES,
+    UNCONFIRMED,
+    Call,
+    Edit,
+    Found,
+    Replacement,
+    Unattributed,
+    text,
+)
 
 _EDITORS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _CREATED: Final = "File created successfully at:"
@@ -55,9 +66,3 @@ def _replacements(call: Call) -> Iterator[Replacement]:
         old, new = text(item, "old_string"), text(item, "new_string")
         if old is not None and new is not None:
             yield Replacement(old, new, None if item.get("replace_all") is True else 1)
-
-
-def text(value: object, name: str) -> str | None:
-    """A member that is a text, the empty one included: a file may be empty."""
-    found_there = value.get(name) if isinstance(value, dict) else None
-    return found_there if isinstance(found_there, str) else None

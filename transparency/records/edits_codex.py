@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from transparency.records import diffs, edits
 from transparency.records.codex_patch import FilePatch, read_patch
-from transparency.records.edits import NO_LINES, UNCONFIRMED, Call, Edit, Found, Unattributed
-from transparency.records.edits_claude import text
+from transparency.records.edits import NO_LINES, UNCONFIRMED, Call, Edit, Found, Unattributed, text
 from transparency.records.shells import TOOLS, command_text
 
 _HEREDOC: Final = re.compile(

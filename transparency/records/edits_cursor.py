@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from transparency.records import edits
-from transparency.records.edits import UNCONFIRMED, Call, Found, Unattributed
-from transparency.records.edits_claude import text
+from transparency.records.edits import UNCONFIRMED, Call, Found, Unattributed, text
 
 _EDITORS: Final = frozenset({
     "Write", "StrReplace", "ApplyPatch", "EditNotebook", "Delete", "edit_file", "search_replace", "write",

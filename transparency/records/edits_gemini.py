@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from transparency.records import diffs, edits
-from transparency.records.edits import AI, MIXED, UNCONFIRMED, Call, Edit, Found, Replacement, Unattributed
-from transparency.records.edits_claude import text
+from transparency.records.edits import AI, MIXED, UNCONFIRMED, Call, Edit, Found, Replacement, Unattributed, text
 
 _EDITORS: Final = frozenset({"replace", "edit", "write_file"})
 # What the tool answers: the path as it resolved it, and whether the file is new.

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from transparency.records import diffs, edits
-from transparency.records.edits import NO_LINES, UNCONFIRMED, Call, Edit, Found, Replacement, Unattributed
-from transparency.records.edits_claude import text
+from transparency.records.edits import NO_LINES, UNCONFIRMED, Call, Edit, Found, Replacement, Unattributed, text
 
 _EDITORS: Final = frozenset({"edit", "multiedit", "write", "patch", "apply_patch"})
 

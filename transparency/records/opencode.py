@@ -15,10 +15,12 @@ from transparency.records import opencode_objects
 from transparency.records.canonical import SessionDraft, name_uuid, rest, time_member
 from transparency.records.drift import Drift
 from transparency.records.format import OPENCODE_EXPORT, Format
+from transparency.records.native import said
 from transparency.records.opencode_entries import Conversation, Part
 from transparency.records.opencode_members import moment
-from transparency.records.opencode_objects import EMPTY, KINDS, PART_TYPES, StoredObject, without_secret
+from transparency.records.opencode_objects import EMPTY, KINDS, StoredObject, without_secret
 from transparency.records.opencode_sessions import Placed, StoredSession, grouped
+from transparency.records.recognise import OPENCODE_PARTS
 from transparency.records.violation import Violation
 
 units = opencode_objects.units
@@ -61,7 +63,7 @@ def _note_stored(drift: Drift, found: StoredObject, where: str) -> None:
         drift.unknown("kind of object", found.kind, 0, where)
     elif found.kind == "message" and found.value["role"] not in _ROLES:
         drift.unknown("role", found.value["role"], 0, f"{where}/role")
-    elif found.kind == "part" and found.value["type"] not in PART_TYPES:
+    elif found.kind == "part" and found.value["type"] not in OPENCODE_PARTS:
         drift.unknown("part", found.value["type"], 0, f"{where}/type")
 
 
@@ -75,7 +77,7 @@ def _note_exported(drift: Drift, value: object, where: str) -> None:
         drift.unknown("role", info.get("role"), 0, f"{where}/info/role")
     for index, part in enumerate(parts):
         kind = part.get("type") if isinstance(part, dict) else None
-        if not isinstance(kind, str) or kind not in PART_TYPES:
+        if not isinstance(kind, str) or kind not in OPENCODE_PARTS:
             drift.unknown("part", kind, 0, f"{where}/parts/{index}")
 
 
@@ -104,18 +106,18 @@ def _begin(
     messages: Iterable[Mapping[str, Any]],
     project: Mapping[str, Any],
 ) -> SessionDraft:
-    draft = SessionDraft(format, session_id, cli_name="opencode", cli_version=_text(info.get("version")))
+    draft = SessionDraft(format, session_id, cli_name="opencode", cli_version=said(info.get("version")))
     times = info.get("time")
     if isinstance(times, dict):
         draft.start, draft.end = (time_member(times.get(name))[0] for name in ("created", "updated"))
-    draft.parent_session = _text(info.get("parentID"))
+    draft.parent_session = said(info.get("parentID"))
     paths = (message.get("path") for message in messages)
-    folders = (_text(path.get("cwd")) for path in paths if isinstance(path, dict))
-    folder = next((each for each in folders if each is not None), None) or _text(info.get("directory"))
+    folders = (said(path.get("cwd")) for path in paths if isinstance(path, dict))
+    folder = next((each for each in folders if each is not None), None) or said(info.get("directory"))
     if folder is None:
         return draft  # -00 requires a working-dir of an environment: without one there is none
     draft.environment = {"working-dir": folder}
-    if (vcs := _text(project.get("vcs"))) is not None:
+    if (vcs := said(project.get("vcs"))) is not None:
         draft.environment["vcs"] = {"type": vcs}
     sandboxes = project.get("sandboxes")
     if isinstance(sandboxes, list) and sandboxes and all(isinstance(each, str) for each in sandboxes):
@@ -129,7 +131,7 @@ def _write_timeline(session: StoredSession, draft: SessionDraft) -> None:
     waiting = dict(session.parts)
     timeline: list[tuple[int, str, StoredObject | None, list[Part]]] = []
     for each in session.messages:
-        name = _text(each.value.get("id"))
+        name = said(each.value.get("id"))
         # The first of two messages of one id has the parts.
         timeline.append((_when(each.value, "created"), name or "", each, waiting.pop(name, []) if name else []))
     for missing, parts in waiting.items():
@@ -179,18 +181,18 @@ def _exported(data: bytes, format: Format) -> SessionDraft:  # noqa: A002 - as s
     info = said_info if isinstance(said_info, dict) else {}
     found = [unit.without_bytes() for unit in opencode_objects.export_units(data)]
     messages = [(unit, message) for unit in found if (message := _message(unit.value)) is not None]
-    infos = [said for _, (said, _) in messages]
-    session_id = _text(info.get("id")) or name_uuid(hashlib.sha256(data).hexdigest())
+    infos = [words for _, (words, _) in messages]
+    session_id = said(info.get("id")) or name_uuid(hashlib.sha256(data).hexdigest())
     draft = _begin(format, session_id, info, infos, {})
     draft.units = len(found)
     if info:
         draft.session_native["info"] = _without_secret(draft, info)
     draft.record_native |= rest(frame, ("info",) if info else ())
     conversation = Conversation(draft, _ids(infos))
-    messages.sort(key=lambda each: (_when(each[1][0], "created"), _text(each[1][0].get("id")) or ""))
-    for unit, (said, inner) in messages:
+    messages.sort(key=lambda each: (_when(each[1][0], "created"), said(each[1][0].get("id")) or ""))
+    for unit, (words, inner) in messages:
         parts = [Part(unit, part if isinstance(part, dict) else {"value": part}) for part in inner]
-        made = conversation.message(unit, said, parts)
+        made = conversation.message(unit, words, parts)
         if beside := rest(unit.value, ("info", "parts")):
             draft.event(unit, "opencode/export", beside, parent=made)
     for unit in found:
@@ -210,8 +212,4 @@ def _message(value: object) -> tuple[dict[str, Any], list[Any]] | None:
 
 
 def _ids(messages: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    return frozenset(name for message in messages if (name := _text(message.get("id"))) is not None)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return frozenset(name for message in messages if (name := said(message.get("id"))) is not None)

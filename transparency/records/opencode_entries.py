@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from transparency.records.canonical import AGENT, HUMAN, SYSTEM, TOOL, UNKNOWN, SessionDraft
-from transparency.records.opencode_members import Members, take_encrypted, take_stamp, take_time, take_usage
+from transparency.records.native import Members, required, said
+from transparency.records.opencode_members import take_encrypted, take_stamp, take_time, take_usage
 from transparency.records.timestamps import instant
 from transparency.records.unit import Unit
 
@@ -33,8 +34,7 @@ class Part:
 
     @property
     def id(self) -> str | None:
-        found = self.value.get("id")
-        return found if isinstance(found, str) and found else None
+        return said(self.value.get("id"))
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Conversation:
                 "token-usage": take_usage(members),
             },
             actor=self._user_actor(parts) if role == "user" else AGENT,
-            native={**members.left, **time},
+            native={**members.rest(), **time},
         )
         self.parts(parts, made, role)
         return made
@@ -135,7 +135,7 @@ class Conversation:
             return False
         members.take("type", str)
         stamp, time = take_time(members, "start")
-        native = {**members.left, **time}
+        native = {**members.rest(), **time}
         self.draft.entry(
             unit, role, {"content": text, "id": found, "timestamp": stamp}, actor=actor, native=native, parent=parent
         )
@@ -153,7 +153,7 @@ class Conversation:
             "reasoning",
             {"content": text, "encrypted": encrypted, "id": found, "timestamp": stamp},
             actor=AGENT,
-            native={**members.left, **time},
+            native={**members.rest(), **time},
             parent=parent,
         )
         return True
@@ -172,9 +172,8 @@ class Conversation:
         name = members.take("tool", str)
         state = Members(members.left.pop("state"))
         call_id = members.take("callID", str) or found
-        if "input" not in state.left:
-            self.draft.filled.append(f"tool-call {call_id or UNKNOWN}: input")
-        call_input = state.left.pop("input", None)
+        call_input = required(self.draft, unit, "tool-call", state.left, "input")
+        state.done("input")
         times = Members(state.left.pop("time")) if _is_filled(state.left.get("time")) else Members({})
         start, started = take_stamp(times, "start")
         answered = (
@@ -187,7 +186,7 @@ class Conversation:
             "tool-call",
             {"name": name, "input": call_input, "call-id": call_id, "id": found, "timestamp": start},
             actor=AGENT,
-            native={**members.left, **started, **({} if answered else {"state": _with_time(state, times)})},
+            native={**members.rest(), **started, **({} if answered else {"state": _with_time(state, times)})},
             parent=parent,
         )
         since = max(instant(start) or 0, moments[-1][0] if moments and start is None else 0)
@@ -203,9 +202,8 @@ class Conversation:
         status = state.take("status", str)
         failed = state.left.get("error") is not None
         member = "error" if failed else "output"
-        if member not in state.left:
-            self.draft.filled.append(f"tool-result {call_id or UNKNOWN}: output")
-        output = state.left.pop(member, None)
+        output = required(self.draft, unit, "tool-result", state.left, member)
+        state.done(member)
         end, ended = take_stamp(times, "end")
         left = _with_time(state, times)
         return self.draft.entry(
@@ -236,7 +234,7 @@ class Conversation:
         # What answered counts; what a user chose only where nothing answered.
         if model and (role == "assistant" or self.draft.model_id is None):
             self.draft.model_id = model
-            self.draft.model_provider = provider if isinstance(provider, str) and provider else None
+            self.draft.model_provider = said(provider)
         return model
 
     def _user_actor(self, parts: list[Part]) -> str:

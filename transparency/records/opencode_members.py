@@ -1,38 +1,15 @@
-"""Members of an OpenCode object while it is mapped: times, tokens, encrypted reasoning, and what is left of the rest.
-
-A member is taken only where it has the type that its canonical place asks for; what nobody takes stays as it is
-for ``native`` (formats.md 8.1 rule 2).
-"""
+"""Where OpenCode keeps times, tokens and encrypted reasoning in its objects, taken out of their members."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from transparency.records.canonical import time_member
+from transparency.records.native import Members, count
 from transparency.records.timestamps import instant
 
 _TOKENS: Final = ("input", "output", "reasoning", "total")
 _ENCRYPTED: Final = "reasoningEncryptedContent"
-
-T = TypeVar("T")
-
-
-class Members:
-    """A native object being used up: what nobody takes is left, verbatim, for ``native``."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, value: Mapping[str, Any]) -> None:
-        self.left: dict[str, Any] = dict(value)
-
-    def take(self, name: str, kind: type[T]) -> T | None:
-        """The member, if it is exactly of that type (a bool is no int); else it stays."""
-        value = self.left.get(name)
-        if type(value) is not kind:
-            return None
-        del self.left[name]
-        return value
 
 
 def moment(value: object, *names: str) -> int | None:
@@ -75,9 +52,9 @@ def take_usage(members: Members) -> dict[str, Any] | None:
     tokens = members.left.get("tokens")
     if isinstance(tokens, dict):
         left = dict(tokens)
-        usage |= {name: left.pop(name) for name in _TOKENS if _is_count(left.get(name))}
+        usage |= {name: left.pop(name) for name in _TOKENS if count(left.get(name)) is not None}
         cache = left.get("cache")
-        if isinstance(cache, dict) and _is_count(cache.get("read")):
+        if isinstance(cache, dict) and count(cache.get("read")) is not None:
             usage["cached"] = cache["read"]
             left["cache"] = {name: value for name, value in cache.items() if name != "read"}
             if not left["cache"]:
@@ -89,10 +66,6 @@ def take_usage(members: Members) -> dict[str, Any] | None:
     if type(members.left.get("cost")) in (int, float):
         usage["cost"] = members.left.pop("cost")
     return usage or None
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 64
 
 
 def take_encrypted(members: Members) -> str | None:

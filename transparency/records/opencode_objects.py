@@ -14,6 +14,8 @@ from typing import Any, Final
 from transparency.errors import MalformedError
 from transparency.records import json_sequence, tree
 from transparency.records.json_sequence import Extent
+from transparency.records.native import text
+from transparency.records.recognise import OPENCODE_PARTS
 from transparency.records.unit import Unit
 
 # Folders of the storage tree, now and before 2026 (`session/info`, `session/message`, …); the name after them is an id.
@@ -31,10 +33,6 @@ _FOLDERS: Final[Mapping[str, str]] = {
 # Kinds whose file is named by the session that owns it.
 _NAMED_BY_SESSION: Final = frozenset({"session", "share", "diffs", "todos"})
 _OBJECTS: Final = frozenset({"session", "message", "part", "project", "share"})
-PART_TYPES: Final = frozenset({
-    "text", "reasoning", "file", "tool", "step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry",
-    "compaction",
-})  # fmt: skip
 # A file that was cut to nothing: there is no value to keep.
 EMPTY: Final = "empty-file"
 KINDS: Final = frozenset(_FOLDERS.values())
@@ -119,10 +117,10 @@ def stored(unit: Unit) -> StoredObject:
         kind = folder if folder and folder not in _OBJECTS else kind
         return StoredObject(unit, kind, owner if folder in _NAMED_BY_SESSION else None, None)
     kind = _object_kind(value, folder)
-    session = _text(value, "sessionID")
-    message = _text(value, "messageID") if kind == "part" else None
+    session = text(value, "sessionID")
+    message = text(value, "messageID") if kind == "part" else None
     if kind == "session":
-        session = _text(value, "id") or owner
+        session = text(value, "id") or owner
     elif kind == folder:
         if kind == "part":
             message = message or owner
@@ -162,17 +160,17 @@ def _place(path: object) -> tuple[str, str | None]:
 
 
 def _object_kind(value: Mapping[str, Any], folder: str) -> str:
-    if _text(value, "role") is not None:
+    if text(value, "role") is not None:
         return "message"
-    if (kind := _text(value, "type")) is not None and (
-        folder == "part" or "messageID" in value or (kind in PART_TYPES and not folder)
+    if (kind := text(value, "type")) is not None and (
+        folder == "part" or "messageID" in value or (kind in OPENCODE_PARTS and not folder)
     ):
         return "part"
     if is_share(value):
         return "share"
     if "worktree" in value and "sessionID" not in value:
         return "project"
-    own_id = _text(value, "id") is not None and "sessionID" not in value
+    own_id = text(value, "id") is not None and "sessionID" not in value
     if own_id and (folder == "session" or "projectID" in value or "directory" in value):
         return "session"
     # A path may name any folder, but not make a message of what has no role.
@@ -185,8 +183,3 @@ def _array_kind(value: list[Any]) -> str:
     if value and all(isinstance(item, dict) and "content" in item and "status" in item for item in value):
         return "todos"
     return "array"
-
-
-def _text(value: Mapping[str, Any], name: str) -> str | None:
-    member = value.get(name)
-    return member if isinstance(member, str) and member else None

@@ -29,7 +29,7 @@ _MAX_NODES: Final = 10_000
 _MAX_TEXT: Final = 16 * 1024 * 1024
 
 _GEMINI_TYPES: Final = frozenset({"user", "gemini", "info", "error", "warning"})
-_CODEX_LINES: Final = frozenset({
+CODEX_LINES: Final = frozenset({
     "session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state",
     "inter_agent_communication", "inter_agent_communication_metadata", "security_risk_score",
 })  # fmt: skip
@@ -51,7 +51,7 @@ _CLAUDE_LINES: Final[Mapping[str, str]] = {
     "started": "agentId",
     "result": "agentId",
 }
-_OPENCODE_PARTS: Final = frozenset({
+OPENCODE_PARTS: Final = frozenset({
     "text", "reasoning", "tool", "file", "patch", "step-start", "step-finish", "snapshot", "agent", "subtask",
     "compaction", "retry",
 })  # fmt: skip
@@ -87,7 +87,7 @@ def piece(value: object) -> Format | None:
     if not isinstance(identity, str):
         return known.OPENCODE if isinstance(value.get("sessionID"), str) else None
     marks = value.keys() & {"sessionID", "messageID", "projectID", "worktree"}
-    timed = isinstance(time, dict) and _is_text_in(value.get("type"), _OPENCODE_PARTS)
+    timed = isinstance(time, dict) and _is_text_in(value.get("type"), OPENCODE_PARTS)
     return known.OPENCODE if marks or timed or _is_text_in(value.get("type"), _OPENCODE_OWN_PARTS) else None
 
 
@@ -116,10 +116,10 @@ def is_agent_trace(value: Mapping[str, Any]) -> bool:
 
 
 def is_response_trace(value: object) -> bool:
-    """An A2A ResponseTrace, as proto3-JSON or in the Python dialect."""
-    return isinstance(value, dict) and ("trace_id" in value or "traceId" in value) and isinstance(
-        value.get("steps"), list
-    )  # fmt: skip
+    """An A2A ResponseTrace, in either spelling: every field of proto3 is optional, but nothing else tells a trace."""
+    return (
+        isinstance(value, dict) and ("trace_id" in value or "traceId" in value) and isinstance(value.get("steps"), list)
+    )
 
 
 def holds_a2a_trace(value: object) -> bool:
@@ -174,7 +174,7 @@ def _is_codex(value: Mapping[str, Any]) -> bool:
     kind = value.get("type")
     kind = kind if isinstance(kind, str) else None
     if "payload" in value and kind is not None:
-        return "timestamp" in value or kind in _CODEX_LINES
+        return "timestamp" in value or kind in CODEX_LINES
     if "sessionId" in value or "parentUuid" in value:
         return False
     if kind is None:

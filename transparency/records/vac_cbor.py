@@ -18,8 +18,7 @@ from transparency.errors import MalformedError
 from transparency.records import strict_json
 from transparency.records.vac_pointer import Path, pointer
 
-TAG: Final = 4149
-TAG_HEAD: Final = b"\xd9\x10\x35"
+TAG_HEAD: Final = b"\xd9\x10\x35"  # tag 4149
 # The bounds of strict_json, so that what is read in one form can be read in the other.
 MAX_DEPTH: Final = strict_json.MAX_DEPTH
 MAX_SIZE: Final = strict_json.MAX_SIZE

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json, vac_cbor
-from transparency.records.canonical import UNKNOWN, source_map
+from transparency.records.canonical import NULLABLE, UNKNOWN, source_map
 from transparency.records.extents import Extents
 from transparency.records.format import VAC_CBOR, VAC_JSON, Format
 from transparency.records.strict_json import without_bom
@@ -25,8 +25,6 @@ from transparency.records.vac_check import FEBRUARY, PUBLISHED, check_vac, is_va
 from transparency.records.vac_pointer import Path, pointer
 from transparency.records.violation import Violation
 
-# What -00 requires of an entry and may be null.
-_NULLABLE: Final[Mapping[str, str]] = {"tool-call": "input", "tool-result": "output", "reasoning": "content"}
 _RANGE: Final = ("start_line", "end_line", "content_hash", "content_hash_alg")
 
 
@@ -157,7 +155,7 @@ class _Upgrade:
             entry["children"] = self.entries(entry["children"], (path, "children"))
         if nameless or not isinstance(kind, str):
             return entry
-        needed = _NULLABLE.get(kind)
+        needed = NULLABLE.get(kind)
         if needed is not None and needed not in entry:
             entry[needed] = None
             self.filled.append(pointer((path, needed)))
