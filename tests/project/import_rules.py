@@ -19,10 +19,13 @@ ORDER: Final = (
 )  # fmt: skip
 PURE: Final = frozenset(ORDER[: ORDER.index("verifier")])
 
+# Modules that every package may import.
+BASE: Final = frozenset({"errors", "display"})
 # What else stands directly under transparency/: "" is its __init__, the public face.
 MAY_IMPORT: Final = {name: frozenset(ORDER[:place]) for place, name in enumerate(ORDER)} | {
     "verifier": PURE,
     "errors": frozenset(),
+    "display": frozenset(),
     "": frozenset(ORDER) - {"cli", "server"},
     "testing": frozenset(ORDER) - {"cli"},
     "__main__": frozenset({"cli"}),
@@ -101,13 +104,13 @@ def _judge(own: str, module: str) -> str | None:
     parts = module.split(".")
     if parts[0] == "transparency":
         target = parts[1] if len(parts) > 1 else ""
-        if target in {own, "errors", "__version__"} or target in MAY_IMPORT[own]:
+        if target in BASE | {own, "__version__"} or target in MAY_IMPORT[own]:
             return None
         if target not in MAY_IMPORT:
             # A name of the public face, as in ``from transparency import verify``.
             return None if own in {"cli", "testing"} else f"{own or 'the face'} imports the face ({module})"
         return f"{own or 'the face'} must not import {target or 'the face'} ({module})"
-    if own in PURE or own in {"verifier", "errors"}:
+    if own in PURE or own in BASE | {"verifier"}:
         allowed = FILES if own == "verifier" else frozenset()
         names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         impure = sorted((names & IMPURE_MODULES) - allowed)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.verifier.world import ISSUER, Log, bare
 from transparency.cose import labels
 from transparency.cose.sign1 import sign1
+from transparency.display import iso_utc
 from transparency.verifier import render_text, safe_text, verify
-from transparency.verifier.display import iso_utc
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,8 @@ from transparency.verifier.display import iso_utc
         ("a\u00a0b", "a\\u{00a0}b"),
         ("\ud800", "\\u{d800}"),
         ("\\u{202e}", "\\\\u{202e}"),
+        ("a\ufe01\u3164\u034fb\U000e0131", "a\\u{fe01}\\u{3164}\\u{034f}b\\u{e0131}"),
+        ("❤\ufe0f\ufe0f a\ufe0f", "❤\ufe0f\\u{fe0f} a\\u{fe0f}"),
     ],
 )
 def test_what_is_not_plainly_visible_is_escaped(text: str, shown: str) -> None:

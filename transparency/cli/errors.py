@@ -16,6 +16,7 @@ import click
 from transparency import errors
 from transparency.cli.exits import Exit
 from transparency.cli.redaction import redacted
+from transparency.display import escape_hidden
 
 DEBUG_VARIABLE = "TRANSPARENCY_DEBUG"
 MAX_MESSAGE = 2000
@@ -180,7 +181,7 @@ def one_line(text: str) -> str:
     Keys and tokens are not shown, and a word of a thousand letters does not push out what is said about it.
     """
     words = (word if len(word) <= MAX_WORD else word[:MAX_WORD] + "…" for word in redacted(text).split())
-    shown = "".join(c if c.isprintable() else f"\\u{{{ord(c):04x}}}" for c in " ".join(words))
+    shown = escape_hidden(" ".join(words))
     return shown if len(shown) <= MAX_MESSAGE else shown[:MAX_MESSAGE] + "…"
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from transparency.cli.redaction import redacted
-from transparency.verifier.display import safe_text
+from transparency.display import iso_utc, safe_text
 
 LONGEST_LINE = 600
 GOOD, BAD, UNSURE, DIM = "green", "bold red", "yellow", "dim"
@@ -59,13 +58,8 @@ def print_json(value: object) -> None:
 
 
 def timestamp(seconds: int | None) -> str:
-    """A NumericDate for people: UTC, ISO 8601. A number no calendar has is shown as it is."""
-    if seconds is None:
-        return "-"
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return str(seconds)
+    """A NumericDate for people: UTC, ISO 8601."""
+    return "-" if seconds is None else iso_utc(seconds)
 
 
 def print_tree(value: Mapping[str, Any], console: Console, indent: int = 0) -> None:

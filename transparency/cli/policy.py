@@ -11,8 +11,8 @@ from transparency.cli.exits import Exit
 from transparency.cli.folders import require_log
 from transparency.cli.output import print_json
 from transparency.cli.settings import Setting, json_option
+from transparency.display import safe_text
 from transparency.policy.document import Policy
-from transparency.verifier.display import safe_text
 
 _WIDEST = 100_000
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from transparency.display import safe_text
 from transparency.records.timestamps import instant
-from transparency.verifier.display import safe_text
 
 WIDEST: Final = 100
 _MARGIN: Final = 10

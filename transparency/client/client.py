@@ -26,11 +26,10 @@ from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
+from transparency.statements.media_types import CBOR, COSE, OCTETS, RECEIPT, TOML
 from transparency.statements.statement import Statement, parse_entry_id
 
-COSE = "application/cose"
-CBOR = "application/cbor"
-_RECEIPT_TYPES = frozenset({COSE, "application/scitt-receipt+cose"})
+_RECEIPT_TYPES = frozenset({COSE, RECEIPT})
 MAX_RECEIPT = 256 * 1024
 MAX_KEYS = 4 * 1024 * 1024
 MAX_STATEMENT = 64 * 1024 * 1024
@@ -170,12 +169,12 @@ class LogClient:
 
     async def policy(self) -> bytes:
         """The registration policy in force, as the TOML document that stands on the log."""
-        return (await self._get(self.url / "policy", "application/toml", MAX_POLICY)).body
+        return (await self._get(self.url / "policy", TOML, MAX_POLICY)).body
 
     async def put_artifact(self, record: bytes) -> bool:
         """Have the log keep *record* beside itself, under its SHA-256; True if it did not have it before."""
         url = self._artifact(hashlib.sha256(record).hexdigest())
-        headers = self._authorised({"Content-Type": "application/octet-stream"})
+        headers = self._authorised({"Content-Type": OCTETS})
         patience = len(record) / _SLOWEST_BYTES_PER_SECOND
         answer = await self._transport.send(Request("PUT", url, headers, record, patience=patience))
         if answer.status not in (_OK, _CREATED):
@@ -184,7 +183,7 @@ class LogClient:
 
     async def artifact(self, digest: str, *, most: int = MAX_ARTIFACT) -> bytes:
         """The record whose SHA-256 is *digest* (hexadecimal), checked against it; needs a token that may read."""
-        headers = self._authorised({"Accept": "application/octet-stream"})
+        headers = self._authorised({"Accept": OCTETS})
         patience = most / _SLOWEST_BYTES_PER_SECOND
         request = Request("GET", self._artifact(digest), headers, None, most, patience=patience)
         record = (await self._transport.send(request)).body
@@ -272,7 +271,7 @@ def _base(text: str) -> URL:
 def _multipart(statement: bytes, payload: bytes) -> tuple[str, bytes]:
     boundary = secrets.token_hex(24)  # 192 random bits: not in either part
     parts: list[bytes] = []
-    for name, kind, data in (("statement", COSE, statement), ("payload", "application/octet-stream", payload)):
+    for name, kind, data in (("statement", COSE, statement), ("payload", OCTETS, payload)):
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n'
             f"Content-Type: {kind}\r\n\r\n"

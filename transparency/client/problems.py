@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from transparency.cose.cbor import decode
+from transparency.display import escape_hidden
 from transparency.errors import MalformedError, ServiceRefusedError
+from transparency.statements.media_types import PROBLEM, PROBLEM_DETAIL, PROBLEM_TITLE
 
-CONTENT_TYPE = "application/concise-problem-details+cbor"
-TITLE = -1
-DETAIL = -2
 MAX_PROBLEM_BYTES = 64 * 1024
 _MAX_WORDS = 500
 
@@ -21,7 +20,7 @@ def refusal(status: int, content_type: str, body: bytes, retry_after: float | No
 
 
 def _words(content_type: str, body: bytes) -> tuple[str, str]:
-    if content_type.split(";", 1)[0].strip().lower() != CONTENT_TYPE or len(body) > MAX_PROBLEM_BYTES:
+    if content_type.split(";", 1)[0].strip().lower() != PROBLEM or len(body) > MAX_PROBLEM_BYTES:
         return "", "(no problem details; is this a transparency service?)"
     try:
         problem = decode(body, max_depth=8)
@@ -29,12 +28,11 @@ def _words(content_type: str, body: bytes) -> tuple[str, str]:
         return "", "(its problem details are malformed)"
     if not isinstance(problem, Mapping):
         return "", "(its problem details are malformed)"
-    return _printable(problem.get(TITLE)), _printable(problem.get(DETAIL))
+    return _printable(problem.get(PROBLEM_TITLE)), _printable(problem.get(PROBLEM_DETAIL))
 
 
 def _printable(value: object) -> str:
     """A service's words reach a terminal: no control characters, no escape sequences, no end."""
     if not isinstance(value, str):
         return ""
-    text = "".join(c if c.isprintable() else " " for c in value[: _MAX_WORDS + 1])
-    return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "…"
+    return escape_hidden(value[:_MAX_WORDS]) + ("…" if len(value) > _MAX_WORDS else "")

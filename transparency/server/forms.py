@@ -15,7 +15,7 @@ from transparency.server.problems import ProblemError
 STATEMENT_PART = "statement"
 PAYLOAD_PART = "payload"
 _PARTS = (STATEMENT_PART, PAYLOAD_PART)
-_STATEMENT_TYPES = (media.COSE, media.STATEMENT, "application/octet-stream")
+_STATEMENT_TYPES = (media.COSE, media.STATEMENT, media.OCTETS)
 _PLAIN_ENCODINGS = ("binary", "8bit", "7bit")
 MAX_PART_HEADER = 4096
 # RFC 2046 §5.1.1: 1 to 70 characters of bchars, not ending with a space.

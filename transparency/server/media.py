@@ -6,14 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-COSE = "application/cose"
-STATEMENT = "application/scitt-statement+cose"
-RECEIPT = "application/scitt-receipt+cose"
-CBOR = "application/cbor"
-TOML = "application/toml"
+from transparency.statements.media_types import CBOR, COSE, OCTETS, RECEIPT, STATEMENT, TOML
+
+__all__ = ["CBOR", "COSE", "FORM", "JSON", "OCTETS", "RECEIPT", "STATEMENT", "TOML", "MediaType", "choose"]
+
 JSON = "application/json"
 FORM = "multipart/form-data"
-OCTETS = "application/octet-stream"
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t\x20-\x7e])*"'

@@ -8,14 +8,14 @@ from http import HTTPStatus
 from typing import Any
 
 from transparency.server.endpoints import Answer, Endpoint, Parameter
-from transparency.server.problems import MEDIA_TYPE
 from transparency.server.tokens import Scope
+from transparency.statements.media_types import PROBLEM
 
 _BINARY = {"type": "string", "format": "binary"}
 _TEXT = ("text/", "application/toml", "application/json")
 _PROBLEM = {
     "description": "RFC 9290 concise problem details: a CBOR map with -1 (title) and -2 (detail)",
-    "content": {MEDIA_TYPE: {"schema": _BINARY}},
+    "content": {PROBLEM: {"schema": _BINARY}},
 }
 _FORM = {
     "type": "object",

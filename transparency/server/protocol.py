@@ -17,7 +17,8 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
-from transparency.server.problems import FIRST_ERROR, MEDIA_TYPE, ProblemError, jittered, unavailable
+from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, unavailable
+from transparency.statements.media_types import PROBLEM
 
 _logger = logging.getLogger("transparency.server")
 # How long an answer given before the body was read may take to be noticed by a client that is still sending.
@@ -59,7 +60,7 @@ class Connection(RequestHandler):
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """The last line: an error that is not a problem by now becomes one (a refused Expect, for instance)."""
-        if resp.status >= FIRST_ERROR and resp.content_type != MEDIA_TYPE and not resp.prepared:
+        if resp.status >= FIRST_ERROR and resp.content_type != PROBLEM and not resp.prepared:
             allow = resp.headers.get("Allow")
             resp = ProblemError.of_status(resp.status, {"Allow": allow} if allow else None).to_response()
         return await super().finish_response(request, resp, start_time)
@@ -93,7 +94,7 @@ class _Refused(asyncio.Protocol):
         problem = unavailable("Too many connections; nothing was accepted", 1.0)
         body = problem.to_bytes()
         head = (
-            f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\n"
+            f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {PROBLEM}\r\nContent-Length: {len(body)}\r\n"
             f"Retry-After: {jittered(1.0)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
         self._transport.write(head.encode() + body)

@@ -7,7 +7,7 @@ One function, one report; ``Verifier`` is the same for many files and checks eac
 
 from __future__ import annotations
 
-from transparency.verifier.display import safe_text
+from transparency.display import safe_text
 from transparency.verifier.heads import HeadCache, TreeHead, verify_consistency
 from transparency.verifier.render import render_text
 from transparency.verifier.report import Check, Claim, Outcome, Report, Verdict

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
+from transparency.display import iso_utc
 from transparency.errors import (
     MalformedError,
     ProofError,
@@ -21,7 +22,6 @@ from transparency.merkle.hashing import leaf_hash
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import entry_id
 from transparency.statements.transparent import receipts_of
-from transparency.verifier.display import iso_utc
 from transparency.verifier.heads import MAX_REMEMBERED
 from transparency.verifier.receipt_reader import Plain
 from transparency.verifier.report import Check, Claim

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from transparency.verifier.display import iso_utc, safe_text
+from transparency.display import iso_utc, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from transparency.verifier.display import iso_utc, safe_text
+from transparency.display import iso_utc, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
