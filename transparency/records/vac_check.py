@@ -23,6 +23,7 @@ from transparency.records.vac_shapes import (
     PUBLISHED,
     RECORD,
     TRACE_METADATA,
+    UINT_END,
     ByType,
     Differing,
     ListOf,
@@ -110,10 +111,12 @@ def _misfits(value: object, shape: Shape, profiles: _Profiles, limit: int) -> di
     while stack or wrong:
         if wrong:
             for profile, where, message in wrong:
-                if len(found[profile]) <= limit:
-                    found[profile].append((where, message))
+                misfits = found[profile]
+                if len(misfits) <= limit:
+                    misfits.append((where, message))
+                if len(misfits) > limit:
+                    settled.add((profile,))
             wrong.clear()
-            settled = {(profile,) for profile in profiles if len(found[profile]) > limit}
             if len(settled) == len(profiles):
                 break
             continue
@@ -162,8 +165,9 @@ def _map(value: object, shape: MapOf, profiles: _Profiles, path: Path, wrong: li
     types, members = shape.types, shape.members
     inner: list[_Step] = []
     for name, member in value.items():
-        if types.get(name) is type(member):  # most members by far, and no call for them
-            continue
+        kind = type(member)
+        if types.get(name) is kind and (kind is not int or 0 <= member < UINT_END):
+            continue  # most members by far, and no call for them
         rule = members.get(name)
         if rule is None:
             if shape.closed or type(name) is not str:

@@ -57,12 +57,13 @@ class MapOf:
     required: tuple[str, ...] = ()
     since_00: tuple[str, ...] = ()
     closed: bool = False
-    # For the walk: all that is required, and the members for which it is enough to be of one Python type.
+    # For the walk: all that is required, and the members for which it is enough to be of one Python type (and, if an
+    # integer, in the range of a uint).
     expected: tuple[str, ...] = field(init=False)
     types: Mapping[str, type] = field(init=False)
 
     def __post_init__(self) -> None:
-        enough = {_is_text: str, _is_bool: bool}
+        enough = {_is_text: str, _is_bool: bool, _is_uint: int}
         types = {
             name: enough[rule.fits]
             for name, rule in self.members.items()
@@ -89,7 +90,7 @@ _DATE_TIME: Final = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:60|[0-5][0-9])"
     r"(?:[.][0-9]+)?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 ).fullmatch
-_UINT_END: Final = 1 << 64
+UINT_END: Final = 1 << 64
 
 
 def _is_text(value: object) -> bool:
@@ -106,11 +107,11 @@ def _is_bool(value: object) -> bool:
 
 def _is_uint(value: object) -> bool:
     # type(), not isinstance(): True is an int to Python. Past 64 bits an integer is a bignum, which is not a uint.
-    return type(value) is int and 0 <= value < _UINT_END
+    return type(value) is int and 0 <= value < UINT_END
 
 
 def _is_number(value: object) -> bool:
-    return type(value) is float or (type(value) is int and -_UINT_END <= value < _UINT_END)
+    return type(value) is float or (type(value) is int and -UINT_END <= value < UINT_END)
 
 
 def _is_time_or_uint(value: object) -> bool:
