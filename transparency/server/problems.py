@@ -15,6 +15,7 @@ from aiohttp import web
 
 from transparency.cose.cbor import encode
 from transparency.errors import (
+    GoneError,
     JudgementStaleError,
     MalformedError,
     NotFoundError,
@@ -26,10 +27,8 @@ from transparency.errors import (
     TransparencyError,
     UnsupportedAlgorithmError,
 )
+from transparency.statements.media_types import PROBLEM, PROBLEM_DETAIL, PROBLEM_TITLE
 
-MEDIA_TYPE = "application/concise-problem-details+cbor"
-TITLE = -1
-DETAIL = -2
 FIRST_ERROR = 400
 MAX_DETAIL_CHARS = 1000
 
@@ -79,10 +78,10 @@ class ProblemError(TransparencyError):
         return cls(status, title, _ROUTER_WORDS.get(status, title), headers=headers)
 
     def to_bytes(self) -> bytes:
-        return encode({TITLE: self.title, DETAIL: self.detail[:MAX_DETAIL_CHARS]})
+        return encode({PROBLEM_TITLE: self.title, PROBLEM_DETAIL: self.detail[:MAX_DETAIL_CHARS]})
 
     def to_response(self) -> web.Response:
-        headers = {"Cache-Control": "no-store", **self.headers, "Content-Type": MEDIA_TYPE}
+        headers = {"Cache-Control": "no-store", **self.headers, "Content-Type": PROBLEM}
         response = web.Response(status=self.status, body=self.to_bytes(), headers=headers)
         if self.close:
             response.force_close()
@@ -118,6 +117,8 @@ def _of_our_errors(error: Exception) -> ProblemError | None:  # noqa: PLR0911 - 
             return ProblemError(400, "Rejected", _with_reason(words, error))
         case NotFoundError():
             return ProblemError(404, "Not Found", str(error) or _ROUTER_WORDS[404])
+        case GoneError():
+            return ProblemError(410, "Gone", str(error) or "This was erased; the tree and its proofs stay")
         case OverloadedError():
             detail = str(error) or "The Transparency Service is overloaded; nothing was accepted"
             return unavailable(detail, error.retry_after)
