@@ -19,6 +19,7 @@ from transparency.cose.algorithms import ALGORITHMS
 from transparency.cose.cbor import bstr
 from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1, sig_structure, sign1
+from transparency.cose.x509 import read_chain, read_x5t
 from transparency.errors import MalformedError, PayloadMissingError, UnsupportedAlgorithmError
 from transparency.statements.envelope import Envelope
 from transparency.statements.member import member
@@ -85,6 +86,7 @@ class Statement:
         claims = Claims.from_map(headers.get(labels.CWT_CLAIMS))
         alg = _algorithm(headers)
         kid = _kid(headers)
+        _check_certificates(headers)
         content_type = member(headers, labels.CONTENT_TYPE)
         if content_type is not None and not _is_content_type(content_type):
             raise MalformedError("protected header 3 (content type) is neither text nor an unsigned integer")
@@ -245,6 +247,15 @@ def _kid(headers: Mapping[Any, Any]) -> bytes | None:
     if not 1 <= len(kid) <= MAX_KID_BYTES:
         raise MalformedError(f"protected header 4 (kid) is not 1 to {MAX_KID_BYTES} bytes long")
     return kid
+
+
+def _check_certificates(headers: Mapping[Any, Any]) -> None:
+    """SS-6: 33 and 34 have the form of RFC 9360 §2. Whether they identify anybody is ``certificates.identify``'s."""
+    chain, x5t = member(headers, labels.X5CHAIN), member(headers, labels.X5T)
+    if chain is not None:
+        read_chain(chain)
+    if x5t is not None:
+        read_x5t(x5t)
 
 
 def _string_or_uri(value: object, name: str, most: int) -> str:
