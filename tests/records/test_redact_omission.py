@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -78,11 +79,77 @@ def test_of_a_session_every_line_stays_a_line_and_links_stay() -> None:
         assert new.keys().isdisjoint({"message", "toolUseResult"})
 
 
-def test_a_unit_of_several_kinds_is_left_out_whole_and_counted() -> None:
+def claude_line(kind: str, *blocks: dict[str, Any], **members: object) -> bytes:
+    message = {"role": kind, "content": list(blocks)}
+    return json.dumps({"type": kind, "sessionId": "s", "uuid": "u", "message": message, **members}).encode() + b"\n"
+
+
+THOUGHT = {"type": "thinking", "thinking": "gone", "signature": "gone"}
+TEXT = {"type": "text", "text": "kept"}
+
+
+def test_a_claude_line_loses_its_thought_and_keeps_its_answer() -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "kept", "input": {"a": ["kept"]}}
+    data = claude_line("assistant", THOUGHT, TEXT, use, {**THOUGHT, "type": "redacted_thinking"})
+
+    result = redacted(data, (), omit={"reasoning"})
+
+    assert result.data.count(b"kept") == 3
+    assert b"gone" not in result.data
+    assert [item.location for item in items(result)] == [f"1:0:/message/content/{number}/omitted" for number in (0, 3)]
+    assert json.loads(items(result)[0].original) == THOUGHT
+    assert (entry_types(result.data), result.mixed) == ({"assistant", "tool-call"}, 0)
+    assert marks_are_in_place(result)
+
+
+def test_the_line_after_a_mixed_one_is_looked_at_too() -> None:
+    data = claude_line("assistant", THOUGHT, TEXT) + claude_line("assistant", THOUGHT) + claude_line("user", TEXT)
+
+    result = redacted(data, (), omit={"reasoning"})
+
+    assert b"gone" not in result.data
+    assert result.data.count(b"kept") == 2
+
+
+def test_a_gemini_message_loses_its_thoughts_and_keeps_its_answer() -> None:
     data = (RECORDS / "gemini" / "session.json").read_bytes()
 
     result = redacted(data, (), omit={"reasoning"})
 
+    before, after = json.loads(data)["messages"], json.loads(result.data)["messages"]
+    assert [{**message, "thoughts": None} for message in after] == [{**message, "thoughts": None} for message in before]
+    thoughts = [thought for message in after for thought in message.get("thoughts", ())]
+    assert all(thought.keys() == {"type", "omitted", "timestamp"} for thought in thoughts)
+    assert result.mixed == 0
+    assert marks_are_in_place(result)
+
+
+def test_an_exported_message_loses_its_tools_and_keeps_its_text() -> None:
+    tool = {"type": "tool", "id": "prt_2", "tool": "bash", "state": {"status": "completed", "output": "gone"}}
+    text = {"type": "text", "id": "prt_1", "text": "kept"}
+    message = {"info": {"id": "msg_1", "role": "assistant"}, "parts": [text, tool, {"type": "step-finish"}]}
+    data = json.dumps({"info": {"id": "ses_1"}, "messages": [message]}, indent=1).encode()
+
+    result = redacted(data, (), omit={"tool-result"})
+
+    (after,) = json.loads(result.data)["messages"]
+    assert [part["type"] for part in after["parts"]] == ["text", "omitted", "step-finish"]
+    assert (after["parts"][0], after["parts"][1]["id"]) == (text, "prt_2")
+    assert b"gone" not in result.data
+    assert marks_are_in_place(result)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        claude_line("user", {"type": "tool_result", "tool_use_id": "t", "content": "gone"}, TEXT, toolUseResult="gone"),
+        claude_line("assistant", {"type": "server_tool_result", "content": "gone"}, TEXT, toolUseResult={"a": "gone"}),
+    ],
+)
+def test_a_unit_that_says_a_thing_outside_its_blocks_too_is_left_out_whole_and_counted(data: bytes) -> None:
+    result = redacted(data, (), omit={"tool-result"})
+
+    assert b"gone" not in result.data
     assert (len(items(result)), result.mixed) == (1, 1)
 
 

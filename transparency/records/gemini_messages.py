@@ -155,6 +155,9 @@ def _thought(context: Context, unit: Unit, thought: object, parent: Entry) -> No
     if not isinstance(thought, dict):
         context.draft.entry(unit, "reasoning", {"content": thought}, actor=AGENT, parent=parent)
         return
+    if "description" not in thought and (kind := text(thought, "type")) is not None:
+        context.draft.event(unit, f"gemini/{kind}", thought, parent=parent)
+        return
     taken = Members(thought, "description")
     stamp, kept = time_member(thought.get("timestamp"))
     if stamp is not None:
@@ -168,7 +171,8 @@ def _tool_call(context: Context, unit: Unit, call: object, parent: Entry, model:
     """The call, and its result where it has one or has ended without one."""
     tool = text(call, "name") if isinstance(call, dict) else None
     if not isinstance(call, dict) or tool is None:
-        context.draft.event(unit, "gemini/toolCall", call, parent=parent)
+        kind = text(call, "type") or "toolCall"
+        context.draft.event(unit, f"gemini/{kind}", call, parent=parent)
         return
     taken = Members(call, "name", "args")
     call_id, status = taken.text("id"), text(call, "status")

@@ -211,7 +211,7 @@ class _Redaction:
         walker = Walker(text)
         for token in walker:
             if token.kind == "{":
-                if self._omission is None:
+                if self._omission is None or not self._omission.may_be(token.path):
                     continue
                 end = object_end(text, token.start)
                 unit = text[token.start : end]
