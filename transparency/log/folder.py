@@ -4,6 +4,7 @@ DIR/log.sqlite     tree, statements, heads, intake          DIR/keys/*.pem   pri
 DIR/access.sqlite  tokens                                   DIR/lock         held by the owner
 DIR/config.toml    origin, iss, watermark, policy key       DIR/admin.sock   the owner's door for commands
 DIR/artifacts/     records too large for a statement, by their SHA-256
+DIR/search.sqlite  what the two above can be found by; derived
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class Folder:
     @property
     def artifacts(self) -> Path:
         return self.path / "artifacts"
+
+    @property
+    def search(self) -> Path:
+        return self.path / "search.sqlite"
 
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()

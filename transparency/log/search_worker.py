@@ -1,0 +1,140 @@
+"""The worker: a process beside the server that keeps the search index up with the log.
+
+A process and not a thread: reading records is Python that holds the interpreter's lock, and an event loop that gives
+it up at every system call would wait for it each time (docs/search.md has the figures). It also runs at low priority,
+in bounded memory, and what a hostile record does to it happens to nobody else. It reads the log's database as any
+reader does and writes search.sqlite only.
+
+It lives as long as its standard input is open, so it ends with its server however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final, Self
+
+from transparency.errors import TransparencyError
+from transparency.log.artifacts import ArtifactStore
+from transparency.log.folder import Folder
+from transparency.log.search import SearchIndex
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Store
+
+_logger = logging.getLogger("transparency.search")
+POLL_SECONDS: Final = 0.2
+# A folder that takes long to look through is looked through less often: at most a tenth of the time.
+RECORDS_SECONDS: Final = 1.0
+RECORDS_SHARE: Final = 10
+# Room for the largest record and what parsing makes of it; beyond it a record has no facts.
+MEMORY_BYTES: Final = 4 * 1024 * 1024 * 1024
+RESTART_SECONDS: Final = (1.0, 60.0)
+_STOP_SECONDS: Final = 5.0
+_NICE: Final = 10
+
+
+class Follower:
+    """What the worker does, one step at a time: catch up with the log, and with records that arrived late."""
+
+    def __init__(self, index: SearchIndex, store: Store, artifacts: ArtifactStore) -> None:
+        self._index = index
+        self._store = store
+        self._artifacts = artifacts
+        self._shelves: dict[str, int] = {}
+        self._next_look = 0.0
+
+    def step(self, now: float) -> None:
+        self._index.catch_up(self._store, self._artifacts)
+        self._index.renew_erased(self._store, self._artifacts)
+        if now >= self._next_look:
+            began = time.monotonic()
+            self.look()
+            took = time.monotonic() - began
+            self._next_look = now + max(RECORDS_SECONDS, RECORDS_SHARE * took)
+
+    def look(self) -> None:
+        """Look for records in the shelves that changed since the last look; at first in all of them."""
+        for shelf in self._artifacts.folder.glob("[0-9a-f][0-9a-f]"):
+            changed = shelf.stat().st_mtime_ns
+            if self._shelves.get(shelf.name) != changed:
+                self._index.look_for_records(self._store, self._artifacts, shelf.name)
+                self._shelves[shelf.name] = changed
+
+
+def main(data: Path) -> None:
+    """Follow the log in *data* until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the whole group; the server tells us
+    os.nice(_NICE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    folder = Folder(data)
+    store = SqliteStore.for_reading(folder.database)
+    with contextlib.closing(store), SearchIndex(folder.search) as index:
+        follower = Follower(index, store, ArtifactStore(folder.artifacts))
+        while True:
+            follower.step(time.monotonic())
+            ready, _, _ = select.select([0], [], [], POLL_SECONDS)
+            if ready and not os.read(0, 4096):
+                return
+
+
+class SearchWorker:
+    """The server's end: starts the process, starts it again when it ends, ends it."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._task: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self._end()
+
+    async def _keep(self) -> None:
+        pause, longest = RESTART_SECONDS
+        while True:
+            began = time.monotonic()
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", __name__, str(self._data), stdin=asyncio.subprocess.PIPE
+            )
+            code = await self._process.wait()
+            _logger.warning("the search index's process ended (%d); it is started again, nothing is lost", code)
+            if time.monotonic() - began > longest:
+                pause = RESTART_SECONDS[0]
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, longest)
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()  # inside a large record: what it was doing is done again next time
+            await process.wait()
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except TransparencyError as error:
+        sys.exit(f"search index: {error}")
