@@ -248,7 +248,26 @@ def test_what_git_does_not_know_is_said(run: Run, repository: Repository, target
 def test_a_folder_outside_any_repository_is_said(run: Run, folder: Path) -> None:
     (folder / "x.py").write_text("x\n")
 
-    assert run("blame", "x.py:1", "--repo", folder).exit_code == 66
+    inside, missing = run("blame", "x.py:1", "--repo", folder), run("blame", "none/x.py:1")
+
+    assert (inside.exit_code, missing.exit_code) == (66, 66)
+    assert "is in no git repository" in inside.stderr
+    assert "none is no folder" in missing.stderr
+
+
+@pytest.mark.parametrize("target", [f"repository/{PATH}:0", f"repository/{PATH}:x", f"repository/{PATH}:", ":3",
+                                    f"repository/{PATH}:1_0", f"repository/{PATH}:-1"])  # fmt: skip
+def test_what_follows_the_colon_is_a_line(run: Run, repository: Repository, target: str) -> None:
+    assert run("blame", target, *TRUST).exit_code == 64
+
+
+def test_a_file_may_have_a_colon_in_its_name(run: Run, folder: Path, repository: Repository) -> None:
+    (repository.folder / "odd:3").write_text("x\n")
+    repository.git("add", "odd:3")
+    repository.git("commit", "-q", "-m", "odd")
+
+    for target in ("repository/odd:3", "repository/odd:3:1"):
+        assert [line["line"] for line in blame(run, target, *TRUST, expected=2)] == [1]
 
 
 @pytest.mark.parametrize("words", [("x.py", "--revision", "git:HEAD"), ("x.py:1", "--revision", "HEAD"),
@@ -257,11 +276,15 @@ def test_a_revision_needs_its_system_and_a_line(run: Run, folder: Path, words: t
     assert run("blame", *words).exit_code == 64
 
 
-def test_a_repository_cannot_run_programs_through_its_settings(run: Run, folder: Path, repository: Repository) -> None:
+@pytest.mark.parametrize("driver", ["e=v.il", "worse"])
+def test_a_repository_cannot_run_programs_through_its_settings(
+    run: Run, folder: Path, repository: Repository, driver: str
+) -> None:
     register(session(repository), folder / "records" / "s.t.cose")
-    for name in ("core.fsmonitor", "diff.evil.textconv", "core.pager"):
+    for name in ("core.fsmonitor", "diff.evil.textconv", "core.pager", "filter.e=v.il.clean", "filter.worse.process"):
         repository.git("config", name, f"touch {folder}/ran-{name.replace('.', '-')}; cat")
-    (repository.folder / ".gitattributes").write_text("*.py diff=evil\n")
+    repository.git("config", "filter.e=v.il.required", "true")
+    (repository.folder / ".gitattributes").write_text(f"*.py diff=evil filter={driver}\n")
 
     blame(run, f"repository/{PATH}:3", *TRUST, expected=0)
 

@@ -14,15 +14,26 @@ import pytest
 
 from tests.cli.conftest import ISS, ROOT, Run, Served
 from tests.cli.submitting import large
+from tests.client.scripted import ISSUER_KEY
 from transparency.cli import json_lines
 from transparency.cli.timeline import Timeline
+from transparency.cose import labels
 from transparency.records.vac_check import check_vac
+from transparency.statements.statement import sign_statement
 
 RECORDS = ROOT / "tests" / "fixtures" / "records"
 CLAUDE = RECORDS / "claude" / "session.jsonl"
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x1b[0m [bold red]✓ verified[/] \u202e reversed \x85\x9b31m\x7f over\rwritten"
 # What a terminal obeys, or what turns or hides text: nothing of it may be printed, but for line breaks.
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def statement_saying(metadata: dict[str, str]) -> bytes:
+    """A detached statement with this as its signed trace-metadata."""
+    headers: dict[int | str, Any] = {labels.TRACE_METADATA_SIGNED: metadata}
+    return sign_statement(
+        b"x", ISSUER_KEY, iss=ISS, sub="s", content_type="application/jsonl", headers=headers, detached=True
+    )
 
 
 def records_of(text: str) -> list[dict[str, Any]]:
@@ -110,11 +121,15 @@ def test_what_cannot_be_read_is_65_and_says_what_was_seen(
 @pytest.mark.parametrize("command", ["convert", "check", "show"])
 def test_a_folder_of_several_sessions_is_a_question_back(run: Run, folder: Path, command: str) -> None:
     (folder / "all").mkdir()
+    (folder / "none").mkdir()
     for name in ("a.jsonl", "b.jsonl"):
         shutil.copy(CLAUDE, folder / "all" / name)
 
-    assert run(command, "all").exit_code == 64
-    assert run(command, "missing").exit_code == 66
+    several, empty, missing = run(command, "all"), run(command, "none"), run(command, "missing")
+
+    assert (several.exit_code, empty.exit_code, missing.exit_code) == (65, 65, 66)
+    assert "Name one of them" in several.stderr
+    assert "Name a session's file" in empty.stderr
 
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -321,14 +336,21 @@ def test_a_statement_is_shown_with_the_chain_it_continues_and_the_word_that_noth
     assert "nothing was verified" in result.stderr
     assert f"a statement by {ISS} about 5b0d7a40" in result.stdout
     first, second = (line for line in result.stdout.splitlines() if "supersedes" in line)
-    assert "checkpoint 2, s.jsonl.2.cose, whose bytes this record begins with" in first
-    assert "the first statement, s.jsonl.1.cose" in second
+    assert "the earlier record is the first" in first
+    assert "the earlier record is the first" in second
+
+
+@pytest.mark.parametrize("content", [b"", b"\xd2", statement_saying({"content-hash": "g" * 64})])
+def test_what_lies_beside_a_statement_cannot_keep_it_from_being_shown(good: Run, grown: Path, content: bytes) -> None:
+    Path("s.jsonl.0.cose").write_bytes(content)
+
+    assert good("show", grown.name).stdout.count("the earlier record is the first") == 2
 
 
 def test_a_link_that_is_not_at_hand_is_said(good: Run, grown: Path) -> None:
     Path("s.jsonl.1.cose").unlink()
 
-    assert "which is not beside this file" in good("show", grown.name).stdout
+    assert "which was not given" in good("show", grown.name).stdout
 
 
 def test_show_json_of_a_statement_is_the_canonical_record(good: Run, grown: Path) -> None:

@@ -6,10 +6,8 @@ import hashlib
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from transparency.client.kept import Kept, checkpoint_of, prefix_length, supersedes_of
+from transparency.client.kept import Kept
 from transparency.cose import labels
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
@@ -28,16 +26,6 @@ def attached(record: bytes = RECORD) -> bytes:
 
 def enveloped(record: bytes = RECORD) -> bytes:
     return sign_envelope(hashlib.sha256(record).digest(), KEY, iss="https://a.example", sub="s")
-
-
-@given(st.lists(st.binary(max_size=5).map(lambda line: line.replace(b"\n", b"") + b"\n"), min_size=1), st.data())
-def test_a_number_of_lines_is_found_by_its_hash(lines: list[bytes], data: st.DataObject) -> None:
-    record = b"".join(lines)
-    count = data.draw(st.integers(1, len(lines)))
-    prefix = b"".join(lines[:count])
-
-    assert prefix_length(record, hashlib.sha256(prefix).digest()) == len(prefix)
-    assert prefix_length(record, hashlib.sha256(record + b"more").digest()) is None
 
 
 @pytest.mark.parametrize("make", [attached, enveloped])
@@ -66,13 +54,3 @@ def test_other_bytes_are_no_prefix_and_of_a_digest_it_is_not_known() -> None:
 def test_what_is_no_statement_by_the_key_is_nothing(data: bytes) -> None:
     assert Kept.read(data, RECORD, KEY.public) is None
     assert Kept.read(attached(), RECORD, OTHER.public) is None
-
-
-@pytest.mark.parametrize("value", [None, True, 0, -1, 2**60, "2", b"\x02"])
-def test_a_checkpoint_is_a_number_from_1(value: object) -> None:
-    assert checkpoint_of({labels.SESSION_CHECKPOINT: value}) is None
-
-
-@pytest.mark.parametrize("value", [None, "x" * 32, b"x" * 31, [b"x" * 32]])
-def test_a_link_is_an_entry(value: object) -> None:
-    assert supersedes_of({labels.SUPERSEDES: value}) is None

@@ -6,6 +6,7 @@ attributed", and says which; nothing is inferred from a commit's author.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,25 +16,24 @@ from typing import Any, Final
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import read_input
 from transparency.cli.git import UNCOMMITTED, Blamed, Repository
-from transparency.cli.keyfiles import load_public
 from transparency.cli.line_records import FOLDER, INDEX, Answer, Place, Shelf, entries_in, read_index
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
-from transparency.cli.settings import Setting, json_option
+from transparency.cli.output import DIM, UNSURE, note, out, print_json, safe
+from transparency.cli.settings import json_option
+from transparency.cli.trust import load_trust, trust_options
+from transparency.cli.verify_many import STYLES
 from transparency.cli.working_tree import NotOpenedError, read_inside
-from transparency.errors import TransparencyError
 from transparency.records.range_check import Text
 from transparency.records.revisions import Revision, parse_revision
-from transparency.verifier import Report, TrustStore, Verifier
+from transparency.verifier import Report, Verifier
 
-_TARGET: Final = re.compile(r"(?P<file>.+?)(?::(?P<line>[1-9][0-9]{0,8}))?", re.DOTALL)
+_LINE: Final = re.compile(r"[1-9][0-9]{0,8}")
 _MAX_INDEX: Final = 64 * 1024 * 1024
 _RANK: Final = {"verified": 0, "warnings": 1, "cannot-tell": 2, "failed": 3}
-_STYLES: Final = {"verified": GOOD, "warnings": UNSURE, "cannot-tell": UNSURE, "failed": BAD}
 
 
 @click.command(
@@ -49,16 +49,7 @@ _STYLES: Final = {"verified": GOOD, "warnings": UNSURE, "cannot-tell": UNSURE, "
     "--revision", metavar="TYPE:ID",
     help="Take LINE as it is in this revision (git:…, jj:…, hg:…), instead of asking git blame.",
 )  # fmt: skip
-@click.option(
-    "--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable)."
-)
-@click.option(
-    "--issuer-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE",
-    help="Keys of the issuer (repeatable).",
-)  # fmt: skip
-@click.option(
-    "--trust", cls=Setting, type=click.Path(), metavar="TOML", help="Logs and issuers by name, with their keys."
-)
+@trust_options()
 @json_option()
 def command(
     target: str, records: tuple[Path, ...], repo: Path | None, revision: str | None, log_key: tuple[str, ...],
@@ -69,22 +60,19 @@ def command(
     Exit 0 if every line asked for is attributed by a record that verifies (3 with warnings), 1 if a record that
     attributes one does not verify, 2 if a line is not attributed or nothing proves it.
     """
-    asked = _TARGET.fullmatch(target)
-    if asked is None:
-        raise CommandError(Exit.USAGE, "give a file, or FILE:LINE")
-    line = int(asked["line"]) if asked["line"] else None
-    verifier = Verifier(_trust(log_key, issuer_key, trust))
+    file, line = _asked(target, repo)
+    verifier = Verifier(load_trust(log_key, issuer_key, trust))
     given = _given(revision, line)
     if given is not None:
-        shelf = Shelf(_folders(records, None), Path(asked["file"]).name)
-        place = Place(asked["file"], line or 1, (given,), frozenset(), None)
+        shelf = Shelf(_folders(records, None), Path(file).name)
+        place = Place(file, line or 1, (given,), frozenset(), None)
         found = [_Prover(verifier, shelf).line(line or 1, str(given), place)]
     else:
-        found = _ask_git(asked["file"], line, records, repo, verifier)
+        found = _ask_git(file, line, records, repo, verifier)
     if as_json:
-        print_json({"file": asked["file"], "lines": [each.to_json() for each in found]})
+        print_json({"file": file, "lines": [each.to_json() for each in found]})
     else:
-        _print(asked["file"], found, out())
+        _print(file, found, out())
     raise click.exceptions.Exit(_exit(found))
 
 
@@ -136,6 +124,16 @@ class _Line:
         }
 
 
+def _asked(target: str, repo: Path | None) -> tuple[str, int | None]:
+    """The file and the line; what follows a colon is a line unless there is a file of the whole name."""
+    file, colon, line = target.rpartition(":")
+    if not colon or os.path.lexists((repo or Path()) / target):
+        return target, None
+    if not file or _LINE.fullmatch(line) is None:
+        raise CommandError(Exit.USAGE, f"{target}: what follows the colon is no line number (from 1), and no such file")
+    return file, int(line)
+
+
 def _given(revision: str | None, line: int | None) -> Revision | None:
     if revision is None:
         return None
@@ -143,16 +141,6 @@ def _given(revision: str | None, line: int | None) -> Revision | None:
     if found is None or line is None:
         raise CommandError(Exit.USAGE, "--revision is git:ID, jj:ID or hg:ID, and goes with FILE:LINE")
     return found
-
-
-def _trust(log_keys: Sequence[str], issuer_keys: Sequence[str], trust: str | None) -> TrustStore:
-    store = TrustStore.from_keys(load_public(log_keys), load_public(issuer_keys))
-    if trust is None:
-        return store
-    try:
-        return store.merged(TrustStore.from_toml(read_input(trust), Path(trust).parent))
-    except TransparencyError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{trust}: {error}") from error
 
 
 def _folders(records: tuple[Path, ...], repository: Repository | None) -> list[Path]:
@@ -294,7 +282,7 @@ def _print_proof(proven: _Proven, console: Console) -> None:
     hashed = "text and hash agree" if answer.checked else "no hash to compare"
     span = f"lines {answer.range['start-line']}-{answer.range['end-line']}"
     console.print(f"  record {safe(answer.statement.path)}, {span}: {why}, {hashed}")
-    # The report made its sentence safe for a terminal.
-    console.print(f"  [{_STYLES[report.verdict]}]{safe(report.summary)}[/]")
+    # The report made its sentence safe for a terminal; what is left to escape is rich's own markup.
+    console.print(f"  [{STYLES[report.verdict]}]{escape(report.summary)}[/]")
     if proven.others:
         console.print(f"  [{DIM}]{proven.others} more records hold this line[/]")

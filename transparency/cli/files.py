@@ -14,6 +14,8 @@ from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
 
 STDIO = "-"
+SIGN1_HEAD = b"\xd2"
+"""The first byte of every statement: tag 18."""
 MAX_INPUT = 256 * 1024 * 1024
 MAX_KEY_FILE = 1024 * 1024
 

@@ -1,7 +1,7 @@
 """git, as ``blame`` asks it: a program run without a shell, bounded in time and in what it may answer.
 
-The repository may be a stranger's. Its settings can name programs (file system monitors, text converters, pagers):
-those that the commands used here would run are switched off.
+The repository may be a stranger's. Its settings can name programs (file system monitors, filters, text converters,
+pagers): those that the commands used here would run are switched off.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from transparency.cli.errors import CommandError
@@ -57,13 +58,22 @@ class Repository:
     def blame(self, path: str, lines: tuple[int, int] | None = None) -> list[Blamed]:
         """Who last touched the lines (all, or from-to) of the file *path*, given from the root."""
         which = () if lines is None else ("-L", f"{lines[0]},{lines[1]}")
-        answer = _run(self.root, "blame", "--porcelain", "--no-textconv", *which, "--", path)
+        answer = _run(
+            self.root, "blame", "--porcelain", "--no-textconv", *which, "--", path, settings=self._no_filters()
+        )
         if answer is None:
             where = path if lines is None else f"{path}:{lines[0]}"
             raise CommandError(
                 Exit.NO_INPUT, f"git knows nothing of {where}", "Is it committed, and is there such a line?"
             )
         return list(_parse(answer))
+
+    def _no_filters(self) -> dict[str, str]:
+        """Settings by which no filter is run: to compare a file with a commit, git would run its driver (``clean``)."""
+        listed = _run(self.root, "config", "-z", "--name-only", "--get-regexp", r"^filter\.") or b""
+        drivers = {os.fsdecode(name.rpartition(b".")[0]) for name in listed.split(b"\0") if name}
+        off = {"clean": "", "process": "", "required": "false"}
+        return {f"{driver}.{name}": value for driver in sorted(drivers) for name, value in off.items()}
 
     def file_at(self, commit: str, path: str) -> bytes | None:
         """The bytes of a file in a commit."""
@@ -97,11 +107,19 @@ def _parse(answer: bytes) -> Iterator[Blamed]:
             paths[head[0]] = os.fsdecode(row.removeprefix(b"filename "))
 
 
-def _run(folder: Path, *words: str) -> bytes | None:
-    """What git answers; None if it says no. CommandError if there is no git, or no end to it."""
+def _run(folder: Path, *words: str, settings: Mapping[str, str] = MappingProxyType({})) -> bytes | None:
+    """What git answers; None if it says no. CommandError if there is no git, or no end to it.
+
+    *settings* go by the environment: in ``-c name=value`` a name could hold the sign.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment = {**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat"}
+    environment["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (name, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     command = ["git", *_SAFE, "--literal-pathspecs", *words]
+    if not folder.is_dir():
+        raise CommandError(Exit.NO_INPUT, f"{folder} is no folder")
     try:
         with subprocess.Popen(  # noqa: S603 - a list of words, no shell; paths stand after "--" or within a name
             command,
@@ -116,9 +134,7 @@ def _run(folder: Path, *words: str) -> bytes | None:
             finally:
                 process.kill()
     except FileNotFoundError as error:
-        raise CommandError(Exit.NO_INPUT, "git is not installed, or the folder is not there", "Install git.") from error
-    except NotADirectoryError as error:
-        raise CommandError(Exit.NO_INPUT, f"{folder} is no folder") from error
+        raise CommandError(Exit.NO_INPUT, "git is not installed, or not on the PATH", "Install git.") from error
 
 
 def _answer(process: subprocess.Popen[bytes]) -> bytes | None:

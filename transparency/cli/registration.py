@@ -24,7 +24,7 @@ from transparency.cli.json_lines import now
 from transparency.cli.redaction_options import Redaction, redacted_path, write_side_file
 from transparency.cli.sessions import CANONICAL, PACKED, Source
 from transparency.client.client import Submission
-from transparency.client.kept import FIRST, Kept
+from transparency.client.kept import Kept
 from transparency.client.pinning import check_receipt
 from transparency.client.signing import LARGEST_ATTACHED, About, SignedRecord, sign_record
 from transparency.client.sync import SyncLogClient
@@ -42,6 +42,7 @@ from transparency.errors import (
 from transparency.records import canonical_json, convert, strict_json
 from transparency.records.detect import detect
 from transparency.records.violation import Violation
+from transparency.statements.chain import FIRST
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import attach_receipts, receipts_of

@@ -91,8 +91,9 @@ def one(path: str) -> Source:
     if len(sources) != 1:
         shown = ", ".join(source.name for source in sources[:3])
         raise CommandError(
-            Exit.USAGE, f"{path}: the folder holds {len(sources)} files or sessions ({shown}, …)", "Name one of them."
-        )
+            Exit.BAD_INPUT, f"{path}: the folder holds {len(sources)} files or sessions ({shown}, …)",
+            "Name one of them; `transparency submit` takes them all.",
+        )  # fmt: skip
     return sources[0]
 
 
@@ -169,7 +170,9 @@ def _sources(path: str) -> list[Source]:
         return [_with_subagents(folder)]
     found = list(_walk(folder))
     if not found:
-        raise CommandError(Exit.NO_INPUT, f"{path}: there is no file in this folder that could be a session")
+        raise CommandError(
+            Exit.BAD_INPUT, f"{path}: there is no file in this folder that could be a session", "Name a session's file."
+        )
     return found
 
 

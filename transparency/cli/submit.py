@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from transparency.cli.certificates import Certificates, certificate_options
 from transparency.cli.connection import connect
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
+from transparency.cli.files import SIGN1_HEAD, STDIO, read_input, refuse_existing, write_output
 from transparency.cli.keyfiles import load_private, load_public, passphrase_option
 from transparency.cli.output import print_json
 from transparency.cli.redaction_options import Redaction, redaction_options
@@ -24,8 +25,6 @@ from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import attach_receipts
-
-_SIGN1_HEAD = b"\xd2"
 
 
 @click.command(
@@ -52,6 +51,7 @@ _SIGN1_HEAD = b"\xd2"
 @click.option("--detached", is_flag=True, help="Leave the record out of the output file.")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the receipt; print where it will be.")
 @passphrase_option()
+@certificate_options()
 @click.option("--force", is_flag=True, help="Replace an existing output file that is about something else.")
 @json_option()
 def command(
@@ -59,6 +59,7 @@ def command(
     out: str | None, log_key: tuple[str, ...], key: str | None, iss: str | None, sub: str | None,
     content_type: str | None, private: bool, attach: bool, trace_metadata: bool, convert: bool, detached: bool,
     no_wait: bool, passphrase_file: str | None, force: bool, as_json: bool, redaction: Redaction,
+    certificates: Certificates,
 ) -> None:  # fmt: skip
     """Register sessions on a log; each is written with its receipt to SESSION.cose, beside it.
 
@@ -77,12 +78,14 @@ def command(
     if len(sources) == 1 and _is_statement(sources[0]):
         how = {"--private": private, "--attach": attach, "--trace-metadata": trace_metadata, "--convert": convert}
         how |= {"--sub": sub is not None, "--content-type": content_type is not None}
+        how |= {"--cert": certificates.file is not None}
         how |= {"--redact, --omit or --pseudonymous": redaction.wanted}
         _refuse_signing_options(sources[0].name, [name for name, given in how.items() if given])
         target = out if out is not None else _default_out(sources[0].name)
         if not no_wait:
             refuse_existing(target, force=force)
-        statement = _read(sources[0].name, sources[0].read(), read_input(payload) if payload is not None else None)
+        record = None if payload is None else read_input(payload, may_be_empty=True)
+        statement = _read(sources[0].name, sources[0].read(), record)
         with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
             _submit_statement(client, statement, target, pinned, detached=detached, wait=not no_wait, as_json=as_json,
                               force=force)  # fmt: skip
@@ -96,7 +99,7 @@ def command(
         iss, sub, content_type, private=private, attach=attach, detached=detached, trace_metadata=trace_metadata,
         convert=convert, wait=not no_wait, force=force, redaction=redaction,
     )  # fmt: skip
-    signer = load_private(key, passphrase_file)
+    signer = certificates.certify(load_private(key, passphrase_file))
     with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
         registrar = Registrar(client, signer, options, pinned)
         if len(sources) > 1:
@@ -123,10 +126,10 @@ def _is_statement(source: Source) -> bool:
     if source.packed:
         return False
     if source.data is not None:
-        return source.data.startswith(_SIGN1_HEAD)
+        return source.data.startswith(SIGN1_HEAD)
     try:
         with Path(source.name).open("rb") as file:
-            return file.read(1) == _SIGN1_HEAD
+            return file.read(1) == SIGN1_HEAD
     except OSError as error:
         raise CommandError(Exit.NO_INPUT, f"{source.name}: {error.strerror}") from error
 

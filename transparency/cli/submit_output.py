@@ -14,8 +14,8 @@ from transparency.cli.output import BAD, DIM, GOOD, UNSURE, done, err, note, out
 from transparency.cli.registration import Form, NotARecordError, Outcome
 from transparency.cli.sessions import Source
 from transparency.client.client import Submission
-from transparency.client.kept import checkpoint_of
 from transparency.errors import ServiceRefusedError, TransparencyError, UnreachableError
+from transparency.statements.chain import checkpoint_of
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement, entry_id
 

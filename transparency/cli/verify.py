@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
-from transparency.cli.keyfiles import load_public
+from transparency.cli.files import MAX_KEY_FILE, SIGN1_HEAD, STDIO, read_input
 from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
-from transparency.cli.settings import Setting, json_option
+from transparency.cli.settings import json_option
+from transparency.cli.trust import load_trust, trust_options
 from transparency.cli.verify_inputs import earlier_beside, expand, find_payload
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
 from transparency.cose.keys import read_public_keys
@@ -23,26 +22,12 @@ from transparency.errors import TransparencyError
 from transparency.records.disclosure import Disclosure
 from transparency.verifier import Options, Report, TrustStore, Verifier, render_text
 
-_SIGN1_HEAD = b"\xd2"
 _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 
 
 @click.command(epilog="\b\nExample: transparency verify session.t.cose --log-key log.keys --issuer-key issuer.pub.pem")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
-@click.option(
-    "--log-key", cls=Setting, multiple=True, type=click.Path(), metavar="KEYFILE", help="Keys of the log (repeatable)."
-)
-@click.option(
-    "--issuer-key",
-    cls=Setting,
-    multiple=True,
-    type=click.Path(),
-    metavar="KEYFILE",
-    help="Keys of the issuer (repeatable).",
-)
-@click.option(
-    "--trust", cls=Setting, type=click.Path(), metavar="TOML", help="Logs and issuers by name, with their keys."
-)
+@trust_options()
 @click.option(
     "--payload", type=click.Path(), metavar="FILE", help="The record, if it is not in the statement nor beside it."
 )
@@ -85,7 +70,7 @@ def command(
         raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
     if disclosure and receipt_only:
         raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
-    store = _trust(log_key, issuer_key, trust)
+    store = load_trust(log_key, issuer_key, trust)
     verifier = Verifier(store, Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict))
     if len(names) == 1:
         report, beside = _verify(verifier, names[0], payload, disclosure, earlier)
@@ -97,22 +82,11 @@ def command(
     raise click.exceptions.Exit(verify_many(reports, len(names), as_json=as_json))
 
 
-def _trust(log_keys: tuple[str, ...], issuer_keys: tuple[str, ...], trust: str | None) -> TrustStore:
-    store = TrustStore.from_keys(load_public(log_keys), load_public(issuer_keys))
-    if trust is None:
-        return store
-    data = read_input(trust)
-    try:
-        return store.merged(TrustStore.from_toml(data, Path(trust).parent))
-    except TransparencyError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{trust}: {error}") from error
-
-
 def _verify(
     verifier: Verifier, file: str, payload: str | None, disclosure: Sequence[str] = (), earlier: Sequence[str] = ()
 ) -> tuple[Report, str | None]:
     data = read_input(file)
-    if not data.startswith(_SIGN1_HEAD):
+    if not data.startswith(SIGN1_HEAD):
         raise _not_a_statement("standard input" if file == STDIO else file, data)
     record, path = find_payload(file, data) if payload is None else (read_input(payload, may_be_empty=True), payload)
     statements = chain((read_input(name) for name in earlier), earlier_beside(file, data))

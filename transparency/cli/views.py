@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from transparency.cli.files import SIGN1_HEAD
 from transparency.cli.keyfiles import public_of
 from transparency.cli.output import timestamp
 from transparency.cose import labels
@@ -21,7 +22,6 @@ from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import receipts_of
 
-_SIGN1_HEAD = b"\xd2"
 _MAX_SHOWN = 64
 _NAMES: Mapping[Any, str] = {
     labels.ALG: "alg", labels.CRIT: "crit", labels.CONTENT_TYPE: "content-type", labels.KID: "kid",
@@ -36,7 +36,7 @@ _NAMES: Mapping[Any, str] = {
 
 def view(data: bytes) -> dict[str, Any]:
     """What *data* is and says; MalformedError where it is nothing this package knows."""
-    if data.startswith(_SIGN1_HEAD):
+    if data.startswith(SIGN1_HEAD):
         return _message(data)
     if b"PRIVATE KEY-----" in data:
         return _private_key(data)

@@ -7,9 +7,6 @@ else put there is neither reused nor continued.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +14,10 @@ from transparency.cose import labels
 from transparency.cose.keys import PublicKey
 from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError, PayloadMissingError, SignatureInvalidError, UnsupportedAlgorithmError
-from transparency.statements.statement import ENTRY_BYTES, Statement
+from transparency.statements.chain import FIRST, checkpoint_of, prefix_length, stated_digest
+from transparency.statements.statement import Statement
 from transparency.statements.transparent import receipts_of
 
-FIRST = 1
-"""The checkpoint number of a session's first statement, whether or not it says so."""
-_MOST = 2**53
 _LINKS = (labels.SUPERSEDES, labels.SESSION_CHECKPOINT)
 
 
@@ -68,33 +63,6 @@ class Kept:
         return {labels.SUPERSEDES: bytes(self.statement.entry), labels.SESSION_CHECKPOINT: self.checkpoint + 1}
 
 
-def supersedes_of(headers: Mapping[Any, Any]) -> bytes | None:
-    """The entry that a statement says it continues, if it says so in the one form that has a meaning."""
-    value = headers.get(labels.SUPERSEDES)
-    return value if isinstance(value, bytes) and len(value) == ENTRY_BYTES else None
-
-
-def checkpoint_of(headers: Mapping[Any, Any]) -> int | None:
-    value = headers.get(labels.SESSION_CHECKPOINT)
-    valid = isinstance(value, int) and not isinstance(value, bool) and FIRST <= value < _MOST
-    return value if valid else None
-
-
-def prefix_length(record: bytes, digest: bytes) -> int | None:
-    """How many whole lines of *record*, in bytes, have this SHA-256; None if no number of them does.
-
-    Sessions in JSONL grow by lines; each line is hashed once.
-    """
-    running, start = hashlib.sha256(), 0
-    while start < len(record):
-        end = record.find(b"\n", start) + 1 or len(record)
-        running.update(record[start:end])
-        if hmac.compare_digest(running.copy().digest(), digest):
-            return end
-        start = end
-    return None
-
-
 def _complete(data: bytes, message: Sign1, record: bytes, key: PublicKey) -> tuple[Statement, int | None]:
     """The statement with its payload, and the length of its record in *record*: -1 if it is no prefix, None unknown."""
     if message.payload is None:
@@ -105,7 +73,7 @@ def _complete(data: bytes, message: Sign1, record: bytes, key: PublicKey) -> tup
     if statement.envelope.hash_alg != labels.HASH_SHA256:
         return statement, len(record) if statement.envelope.digest(record) == statement.payload else None
     # Only lines are tried: of another kind of record it is not known how it grew.
-    return statement, _length_of(record, statement.payload)
+    return statement, prefix_length(record, statement.payload)
 
 
 def _complete_detached(data: bytes, message: Sign1, record: bytes, key: PublicKey) -> tuple[Statement, int | None]:
@@ -113,25 +81,9 @@ def _complete_detached(data: bytes, message: Sign1, record: bytes, key: PublicKe
     try:
         whole.verify(key)
     except SignatureInvalidError:
-        metadata = message.headers.get(labels.TRACE_METADATA_SIGNED)
-        stated = metadata.get("content-hash") if isinstance(metadata, Mapping) else None
-        length = None
-        if isinstance(stated, str) and len(stated) == 64 and stated.isascii() and stated.isalnum():
-            length = _length_of(record, _unhex(stated))
+        stated = stated_digest(message)
+        length = None if stated is None else prefix_length(record, stated)
         if length is None:
             raise
         return Statement.from_bytes(data, record[:length]), length
     return whole, len(record)
-
-
-def _length_of(record: bytes, digest: bytes) -> int | None:
-    if hashlib.sha256(record).digest() == digest:
-        return len(record)
-    return prefix_length(record, digest)
-
-
-def _unhex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""

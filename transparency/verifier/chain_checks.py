@@ -7,7 +7,6 @@ signed, found again as the beginning of this record. So a chain is followed with
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from transparency.cose import labels
@@ -15,7 +14,8 @@ from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
 from transparency.records.detect import detect
 from transparency.records.format import JSONL
-from transparency.statements.statement import ENTRY_BYTES, entry_id, entry_of, normalise
+from transparency.statements.chain import FIRST, checkpoint_of, prefix_length, stated_digest, supersedes_of
+from transparency.statements.statement import entry_id, entry_of, normalise
 from transparency.verifier.report import Check, Claim
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from transparency.verifier.statement_checks import Subject
 
 MAX_LINKS: Final = 10_000
-_MAX_CHECKPOINT: Final = 2**53
 
 
 class _Earlier(NamedTuple):
@@ -52,7 +51,7 @@ def check_chain(subject: Subject, earlier: Iterable[bytes]) -> list[Check]:
     known = _Known(earlier, subject.record)
     checks: list[Check] = []
     headers, record, seen = subject.message.headers, subject.record, set[bytes]()
-    while (named := headers.get(labels.SUPERSEDES)) is not None and len(checks) < MAX_LINKS:
+    while (named := supersedes_of(headers)) is not None and len(checks) < MAX_LINKS:
         name = f"supersedes/{len(checks) + 1}" if checks else "supersedes"
         evidence = {"entry-id": entry_id(named), "checkpoint": headers.get(labels.SESSION_CHECKPOINT, 0)}
         found = known.find(named)
@@ -78,7 +77,7 @@ def _compare(
     evidence: dict[str, str | int],
 ) -> tuple[Check, bytes | None]:
     """One link, and the earlier record for the next one."""
-    number, before = headers.get(labels.SESSION_CHECKPOINT), found.headers.get(labels.SESSION_CHECKPOINT, 1)
+    number, before = headers.get(labels.SESSION_CHECKPOINT), found.headers.get(labels.SESSION_CHECKPOINT, FIRST)
     if number is not None and number <= before:
         return Check(name, "failed", f"it is checkpoint {number} and continues checkpoint {before}", evidence), None
     if _iss(found.headers) != subject.iss:
@@ -87,7 +86,7 @@ def _compare(
         return Check(name, "not_checked", "the record is not at hand", evidence), None
     earlier = found.record
     if earlier is None and found.digest is not None:
-        length = _prefix_length(record, found.digest)
+        length = prefix_length(record, found.digest)
         if length is None:
             detail = "the earlier record was not given, and no number of this record's lines has its digest"
             return Check(name, "warned", detail, evidence, advisory=not _grows_by_lines(record)), None
@@ -134,10 +133,10 @@ class _Known:
             message = Sign1.from_bytes(data)
         except TransparencyError:
             return
-        payload, digest = message.payload, _stated_digest(message)
+        payload, digest = message.payload, stated_digest(message)
         if payload is None and self._record is not None and digest is not None:
             # Detached: its payload is the beginning of this record that has the hash it signed.
-            length = _prefix_length(self._record, digest)
+            length = prefix_length(self._record, digest)
             payload = None if length is None else self._record[:length]
         if payload is None:
             return
@@ -146,43 +145,10 @@ class _Known:
         self._read[entry] = _Earlier(message.headers, None if enveloped else payload, digest if enveloped else None)
 
 
-def _stated_digest(message: Sign1) -> bytes | None:
-    """The SHA-256 of the record that a statement signed, of an envelope or (detached) in its trace-metadata."""
-    if labels.PAYLOAD_HASH_ALG in message.headers:
-        is_sha256 = message.headers[labels.PAYLOAD_HASH_ALG] == labels.HASH_SHA256
-        return message.payload if is_sha256 else None
-    metadata = message.headers.get(labels.TRACE_METADATA_SIGNED)
-    stated = metadata.get("content-hash") if isinstance(metadata, dict) else None
-    if not isinstance(stated, str) or len(stated) != 64 or not stated.isalnum():
-        return None
-    try:
-        return bytes.fromhex(stated)
-    except ValueError:
-        return None
-
-
-def _prefix_length(record: bytes, digest: bytes) -> int | None:
-    """How many bytes of *record*, to the end of a line or the last character of one, have this SHA-256."""
-    running, start = hashlib.sha256(), 0
-    while start < len(record):
-        end = record.find(b"\n", start)
-        end = len(record) if end < 0 else end
-        running.update(record[start:end])
-        if running.digest() == digest:
-            return end
-        start = end + 1
-        if end < len(record):
-            running.update(b"\n")
-            if running.digest() == digest:
-                return start
-    return None
-
-
 def _problem(headers: Mapping[Any, Any]) -> str:
-    named, number = headers.get(labels.SUPERSEDES), headers.get(labels.SESSION_CHECKPOINT)
-    if labels.SUPERSEDES in headers and not (isinstance(named, bytes) and len(named) == ENTRY_BYTES):
+    if labels.SUPERSEDES in headers and supersedes_of(headers) is None:
         return "label -70101 (supersedes) is not an entry of 32 bytes"
-    if labels.SESSION_CHECKPOINT in headers and not (type(number) is int and 1 <= number < _MAX_CHECKPOINT):
+    if labels.SESSION_CHECKPOINT in headers and checkpoint_of(headers) is None:
         return "label -70102 (checkpoint) is not a number from 1"
     return ""
 
