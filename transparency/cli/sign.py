@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from transparency.cli.certificates import Certificates, certificate_options
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
@@ -36,12 +37,13 @@ from transparency.statements.statement import Statement
 )
 @alg_option()
 @passphrase_option()
+@certificate_options()
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @json_option()
 def command(
     file: str, key: str, iss: str, sub: str | None, content_type: str | None, out: str | None,
     detached: bool, private: bool, iat: int | None, alg: str | None, passphrase_file: str | None, force: bool,
-    as_json: bool,
+    as_json: bool, certificates: Certificates,
 ) -> None:  # fmt: skip
     """Sign FILE as a statement (COSE_Sign1, RFC 9943). "-" reads standard input.
 
@@ -53,7 +55,7 @@ def command(
     target = out if out is not None else default_out(file)
     refuse_existing(target, force=force)
     record = read_input(file, may_be_empty=True)
-    signer = load_private(key, passphrase_file, alg)
+    signer = certificates.certify(load_private(key, passphrase_file, alg))
     signed = sign_named(
         record, signer, file, iss=iss, sub=sub, content_type=content_type, detached=detached, private=private, iat=iat
     )

@@ -68,7 +68,7 @@ def validate(chain: Sequence[bytes], roots: Sequence[Root], now: int) -> Path:
         raise CertificateError(f"a chain has 1 to {MAX_CERTIFICATES} certificates, this one has {len(chain)}")
     certificates = [Certificate.from_der(der) for der in chain]
     leaf = certificates[0]
-    _check_leaf(leaf)
+    check_leaf(leaf)
     check_time(leaf, now)
     if not roots:
         raise CertificateError("no root certificate is registered for this issuer")
@@ -177,7 +177,7 @@ def _ca_policy(purposes: _Purposes) -> ExtensionPolicy:
     )
 
 
-# Criticality as RFC 5280 §4.2 has it; what the values must say is _check_leaf's and _check_requirements'.
+# Criticality as RFC 5280 §4.2 has it; what the values must say is check_leaf's and _check_requirements'.
 _LEAF_POLICY: Final = (
     ExtensionPolicy.permit_all()
     .may_be_present(x509.AuthorityKeyIdentifier, Criticality.NON_CRITICAL, None)
@@ -191,7 +191,8 @@ _LEAF_POLICY: Final = (
 )
 
 
-def _check_leaf(leaf: Certificate) -> None:
+def check_leaf(leaf: Certificate) -> None:
+    """CertificateError where a certificate says that its key is for something else than signing."""
     constraints, usage = leaf.extension(x509.BasicConstraints), leaf.extension(x509.KeyUsage)
     if constraints is not None and constraints.ca:
         raise CertificateError(f"{leaf.name} is a CA certificate: not permitted for signing statements")

@@ -21,6 +21,7 @@ from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1, sig_structure, sign1
 from transparency.cose.x509 import read_chain, read_x5t
 from transparency.errors import MalformedError, PayloadMissingError, UnsupportedAlgorithmError
+from transparency.statements.certified import CertifiedSigner
 from transparency.statements.envelope import Envelope
 from transparency.statements.member import member
 
@@ -172,19 +173,21 @@ def sign_statement(
     detached: bool = False,
     iat: int | None = None,
 ) -> bytes:
-    """Sign *payload* as a statement by *iss* about *sub*; the kid is the key's (RFC 9679 thumbprint by default)."""
+    """Sign *payload* as a statement by *iss* about *sub*.
+
+    The kid is the key's (RFC 9679 thumbprint by default); a :class:`CertifiedSigner` is named by its certificates.
+    """
     claims: dict[int, Any] = {labels.CLAIM_ISS: iss, labels.CLAIM_SUB: sub}
     if iat is not None:
         claims[labels.CLAIM_IAT] = iat
-    protected: dict[int | str, Any] = {
-        labels.ALG: signer.alg,
-        labels.KID: signer.public.kid,
-        labels.CWT_CLAIMS: claims,
-        **(headers or {}),
-    }
+    named: Mapping[int | str, Any] = {labels.KID: signer.public.kid}
+    beside: Mapping[int | str, Any] = unprotected or {}
+    if isinstance(signer, CertifiedSigner):
+        named, beside = signer.protected, {**signer.unprotected, **beside}
+    protected: dict[int | str, Any] = {labels.ALG: signer.alg, **named, labels.CWT_CLAIMS: claims, **(headers or {})}
     if content_type is not None:
         protected[labels.CONTENT_TYPE] = content_type
-    message = sign1(protected, payload, signer, unprotected=unprotected or {}, detached=detached)
+    message = sign1(protected, payload, signer, unprotected=beside, detached=detached)
     data = message.to_bytes()
     Statement.from_bytes(data, payload)  # never hand out what a log would refuse
     return data
