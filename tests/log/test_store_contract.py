@@ -65,6 +65,19 @@ def test_collateral_comes_back_with_its_entry_in_every_way_of_reading(store: Sto
     assert not row.erased
 
 
+def test_the_newest_documents_come_first_and_heads_can_be_read_from_a_size_on(store: Store) -> None:
+    batch = batch_of(store.take_over(), 6)
+    kinds = [Kind.POLICY, Kind.OPERATION, Kind.STATEMENT, Kind.OPERATION, Kind.KEYS, Kind.OPERATION]
+    store.commit(replace(batch, entries=[replace(n, kind=k) for n, k in zip(batch.entries, kinds, strict=True)]))
+    store.commit(batch_of(store.tip(), 1, before=6))
+
+    def newest(before: int, most: int) -> list[int]:
+        return [row.index for row in store.newest_documents(Kind.OPERATION, before, most)]
+
+    assert (newest(6, 2), newest(5, 9), newest(1, 9)) == ([5, 3], [3, 1], [])
+    assert [[head.size for head in store.heads(after)] for after in (0, 5, 6, 7)] == [[6, 7], [6, 7], [7], []]
+
+
 @pytest.mark.parametrize(
     "other",
     [Tip(1, EMPTY_ROOT, 1), Tip(0, bytes(32), 1), Tip(0, EMPTY_ROOT, 2), Tip(0, EMPTY_ROOT, 0)],

@@ -1,4 +1,4 @@
-"""``transparency log status|fsck|backup|restore|rotate-key``: looking after a log."""
+"""``transparency log status|fsck|manifest|backup|restore|rotate-key``: looking after a log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from transparency.cli import manifest
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, refuse_existing_log, require_log, rotate_key
@@ -30,7 +31,10 @@ _ROLES = [keyset.RECEIPTS, keyset.OPERATIONS]
 
 @click.group()
 def command() -> None:
-    """Look after a log: status, fsck, backup, restore, rotate-key."""
+    """Look after a log: status, fsck, manifest, backup, restore, rotate-key."""
+
+
+command.add_command(manifest.command)
 
 
 @command.command(epilog="\b\nExample: transparency log status --data ./log")

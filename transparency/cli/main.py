@@ -34,7 +34,7 @@ _COMMANDS = {
     "issuer": ("transparency.cli.issuer", "Who may register: add, list, remove."),
     "token": ("transparency.cli.token", "Access tokens: create, list, revoke."),
     "policy": ("transparency.cli.policy", "The registration policy in force."),
-    "log": ("transparency.cli.log", "Status, fsck, backup, restore, rotate-key."),
+    "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }
 

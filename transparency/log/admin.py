@@ -99,6 +99,9 @@ async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[st
         update = log.update_policy if operation == "update-policy" else log.update_keys
         registered = await update(statement)
         return {"entry": entry_id(registered.entry), "index": registered.index, "new": registered.new}
+    if operation == "manifest":
+        made = await log.manifests.make()
+        return {"entries": [one.entry_id for one in made], "covered": log.manifests.covered}
     raise MalformedError("the log's owner does not know this admin operation; is it an older version?")
 
 

@@ -24,13 +24,15 @@ from transparency.log.answers import (
     Registered,
 )
 from transparency.log.appender import Clock
-from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
+from transparency.log.documents import InForce
 from transparency.log.intake import Intake
+from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened, open_log
 from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
-from transparency.log.sequencer import Candidate, Sequenced, Sequencer, document_judgement
+from transparency.log.sequencer import Candidate, Sequenced, Sequencer
 from transparency.log.store import IntakeRow, Kind, StoredEntry
+from transparency.log.updates import keys_candidate, policy_candidate
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
@@ -62,6 +64,7 @@ class Log:
         self._receipts = Receipts(opened.store, lambda: opened.appender.tip.size)
         self._sequencer: Sequencer | None = None
         self._intake: Intake | None = None
+        self._manifests: Manifests | None = None
         self.on_failure: Callable[[BaseException], None] | None = None
 
     @classmethod
@@ -89,19 +92,30 @@ class Log:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    async def start(self, *, drain: bool = True) -> None:
-        """Begin to sequence, and to bring in what was acknowledged with 202 (unless not to *drain*)."""
+    async def start(self, *, drain: bool = True, manifests: bool = False) -> None:
+        """Begin to sequence, and to bring in what was acknowledged with 202 (unless not to *drain*).
+
+        With *manifests* admission manifests are made in time and at the stop, as whoever serves a log for long does.
+        """
         self._sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation)
         self._sequencer.on_failure = self._failed
         self._sequencer.start()
         self._intake = Intake(self._store, self._sequencer, self._sequence, self._clock)
+        self._manifests = Manifests(
+            self._store, self.origin, lambda: self._opened.appender.tip.size, self.operate, self._clock
+        )
+        self._sequencer.on_published.append(self._manifests.grown)
         await self._intake.start(drain=drain)
+        if manifests:
+            self._manifests.start()
 
     async def stop(self) -> None:
         """Drain and close. What was accepted is committed first, or durable in the intake."""
         if self._sequencer is not None:
             if self._intake is not None:
                 await self._intake.stop()
+            if self._manifests is not None:
+                await self._manifests.stop(cover=self._sequencer.alive)
             await self._sequencer.stop()
         self._opened.close()
 
@@ -120,6 +134,12 @@ class Log:
         if self._intake is None:
             raise OverloadedError("the log has not started yet", retry_after=1.0)
         return self._intake
+
+    @property
+    def manifests(self) -> Manifests:
+        if self._manifests is None:
+            raise OverloadedError("the log has not started yet", retry_after=1.0)
+        return self._manifests
 
     # -- what is in force ----------------------------------------------------------------------------------------
 
@@ -201,20 +221,7 @@ class Log:
         if statement.entry_id == self.policy_entry_id:
             return self._known(statement.entry, self._in_force.policy.index)
         policy = self._in_force.admit_policy(statement)
-
-        def took_effect(index: int, _: SignedHead) -> None:
-            placed = PlacedPolicy(statement, statement.entry_id, index, policy)
-            self._in_force = InForce(placed, self._in_force.keys)
-            self._judge = Judge(policy)
-            self.sequencer.generation = policy.generation
-
-        candidate = Candidate(
-            statement,
-            document_judgement(policy.generation - 1),
-            Kind.POLICY,
-            check=lambda: _ignore(self._in_force.admit_policy(statement)),
-            took_effect=took_effect,
-        )
+        candidate = policy_candidate(statement, policy, lambda: self._in_force, self._put_in_force)
         return self._registered(statement.entry, await self.sequencer.submit(candidate))
 
     async def update_keys(self, data: bytes) -> Registered:
@@ -225,22 +232,15 @@ class Log:
         keys = self._in_force.admit_keys(statement)
         (receipts,) = keys.current(keyset.RECEIPTS)
         signer = self._opened.folder.load_key(keyset.RECEIPTS, receipts)
-
-        def took_effect(index: int, _: SignedHead) -> None:
-            placed = PlacedKeys(statement, statement.entry_id, index, keys)
-            self._in_force = InForce(self._in_force.policy, placed)
-
-        generation = self.policy.generation
-
-        def check() -> None:
-            if self.policy.generation != generation:
-                raise JudgementStaleError("the policy changed meanwhile; send the key set again")
-            self._in_force.admit_keys(statement)
-
-        candidate = Candidate(
-            statement, document_judgement(generation), Kind.KEYS, check=check, took_effect=took_effect, signer=signer
-        )
+        candidate = keys_candidate(statement, keys, signer, lambda: self._in_force, self._put_in_force)
         return self._registered(statement.entry, await self.sequencer.submit(candidate))
+
+    def _put_in_force(self, in_force: InForce) -> None:
+        """Called by the sequencer between two batches: what follows is judged by this."""
+        if in_force.policy is not self._in_force.policy:
+            self._judge = Judge(in_force.policy.policy)
+            self.sequencer.generation = in_force.policy.policy.generation
+        self._in_force = in_force
 
     async def _sequence(self, statement: Statement, judgement: Judgement | None) -> Sequenced:
         """Judge and submit, and again as often as policy or time move on in between."""
@@ -358,7 +358,3 @@ class Log:
 
 def _too_fast() -> OverloadedError:
     return OverloadedError("the policy is changing too fast to judge this statement; try again", retry_after=2.0)
-
-
-def _ignore(_: object) -> None:
-    """A check is called for what it raises."""

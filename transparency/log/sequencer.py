@@ -148,6 +148,8 @@ class Sequencer:
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self.on_failure: Callable[[BaseException], None] | None = None
+        # Told the new size after every batch, when its receipts may be shown. They return at once.
+        self.on_published: list[Callable[[int], None]] = []
         appender.on_commit = self._committed
 
     def _committed(self, count: int) -> None:
@@ -334,6 +336,8 @@ class Sequencer:
             if not waiting.future.done():
                 waiting.future.set_result(Sequenced(index, head))
         self.counters.published += len(batch)
+        for tell_size in self.on_published:
+            tell_size(head.size)
 
     async def _extend_index(self, upto: int) -> None:
         await self.write(lambda: self._store.extend_index(upto))

@@ -25,6 +25,7 @@ from transparency.statements.statement import Entry
 BUSY_MS = 5000
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
+_PAGE_BYTES = 8 * 1024 * 1024
 _TIP = "SELECT size, root, epoch FROM tip"
 _ENTRIES = (
     "SELECT idx, entry, kind, generation, tbs, statement, coalesce(content, x'')"
@@ -211,13 +212,18 @@ class SqliteStore:
     def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         while start < stop:
             upto = min(start + _CHUNK, stop)
-            rows = self._all(f"{_ENTRIES} WHERE idx >= ? AND idx < ? ORDER BY idx", (start, upto))
+            rows = self._some(f"{_ENTRIES} WHERE idx >= ? AND idx < ? ORDER BY idx", (start, upto), _PAGE_BYTES)
             yield from map(_stored, rows)
-            start = upto
+            # Rows that are missing are the caller's to notice.
+            start = rows[-1][0] + 1 if rows else upto
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         rows = self._all(f"{_ENTRIES} WHERE kind <> 0 AND kind = ? ORDER BY idx", (int(kind),))
         return [_stored(row) for row in rows]
+
+    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
+        sql = f"{_ENTRIES} WHERE kind <> 0 AND kind = ? AND idx < ? ORDER BY idx DESC LIMIT ?"
+        return [_stored(row) for row in self._all(sql, (int(kind), before, most))]
 
     def tile(self, level: int, index: int) -> bytes | None:
         row = self._one("SELECT hashes FROM tiles WHERE key = ?", (level << _LEVEL_SHIFT | index,))
@@ -232,8 +238,7 @@ class SqliteStore:
     def newest_head(self) -> SignedHead | None:
         return self._head("ORDER BY size DESC LIMIT 1", ())
 
-    def heads(self) -> Iterator[SignedHead]:
-        after = -1
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
         while rows := self._all(
             f"SELECT {_HEAD_COLUMNS} FROM heads WHERE size > ? ORDER BY size LIMIT {_CHUNK}", (after,)
         ):
@@ -265,18 +270,7 @@ class SqliteStore:
 
     def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
         sql = f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
-        rows: list[IntakeRow] = []
-        size = 0
-        try:
-            with self._reading:
-                cursor = self._reader.execute(sql)
-                while size < most_bytes and (row := cursor.fetchone()) is not None:
-                    rows.append(_intake(row))
-                    size += rows[-1].size
-                cursor.close()  # an unfinished read would hold its snapshot, and the WAL with it
-        except Exception as error:
-            raise _unreadable(error) from error
-        return rows
+        return [_intake(row) for row in self._some(sql, (), most_bytes)]
 
     def intake_sizes(self) -> dict[Entry, int]:
         sql = "SELECT entry, length(statement) + length(collateral) FROM intake WHERE failed IS NULL"
@@ -306,6 +300,21 @@ class SqliteStore:
                 return list(self._reader.execute(sql, parameters).fetchall())
         except Exception as error:
             raise _unreadable(error) from error
+
+    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[tuple[Any, ...]]:
+        """Rows until their byte strings reach *most_bytes*: at least one, if there is any."""
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        try:
+            with self._reading:
+                cursor = self._reader.execute(sql, parameters)
+                while size < most_bytes and (row := cursor.fetchone()) is not None:
+                    rows.append(row)
+                    size += sum(len(value) for value in row if isinstance(value, bytes))
+                cursor.close()  # an unfinished read would hold its snapshot, and the WAL with it
+        except Exception as error:
+            raise _unreadable(error) from error
+        return rows
 
     def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
         row = self._one(f"SELECT {_HEAD_COLUMNS} FROM heads {clause}", parameters)

@@ -37,7 +37,7 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
     The log is started here and stopped here. If its store fails, the service stops itself and raises
     :class:`StoreError`: whoever runs it must notice, and the next start reads what was kept.
     """
-    await log.start()
+    await log.start(manifests=True)
     admin = AdminServer(log)
     try:
         await admin.start()

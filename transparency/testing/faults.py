@@ -102,6 +102,9 @@ class FaultyStore:
     def documents(self, kind: Kind) -> list[StoredEntry]:
         return self._call("documents", lambda: self._store.documents(kind))
 
+    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
+        return self._call("newest_documents", lambda: self._store.newest_documents(kind, before, most))
+
     def tile(self, level: int, index: int) -> bytes | None:
         return self._call("tile", lambda: self._store.tile(level, index))
 
@@ -114,8 +117,8 @@ class FaultyStore:
     def newest_head(self) -> SignedHead | None:
         return self._call("newest_head", self._store.newest_head)
 
-    def heads(self) -> Iterator[SignedHead]:
-        return self._call("heads", self._store.heads)
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
+        return self._call("heads", lambda: self._store.heads(after))
 
     def heads_made(self) -> int:
         return self._call("heads_made", self._store.heads_made)

@@ -76,7 +76,7 @@ class MemoryStore:
             for entry, reason in failures:
                 row = self._intake.get(entry)
                 if row is not None:
-                    judgement = replace(row.judgement, collateral=b"")
+                    judgement = row.judgement._replace(collateral=b"")
                     self._intake[entry] = replace(row, statement=b"", judgement=judgement, failed=reason)
                     self._failed_at[entry] = time
 
@@ -113,6 +113,9 @@ class MemoryStore:
         with self._lock:
             return [row for row in self._entries if row.kind is kind is not Kind.STATEMENT]
 
+    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
+        return [row for row in reversed(self.documents(kind)) if row.index < before][:most]
+
     def tile(self, level: int, index: int) -> bytes | None:
         with self._lock:
             return self._tiles.get((level, index))
@@ -130,9 +133,9 @@ class MemoryStore:
         with self._lock:
             return next(reversed(self._heads.values()), None)
 
-    def heads(self) -> Iterator[SignedHead]:
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
         with self._lock:
-            heads = list(self._heads.values())
+            heads = [head for size, head in self._heads.items() if size > after]
         yield from heads
 
     def heads_made(self) -> int:

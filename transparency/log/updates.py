@@ -1,0 +1,47 @@
+"""The next policy and the next key set, as candidates: checked at their place in the order, in force from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from transparency.cose.keys import Signer
+from transparency.errors import JudgementStaleError
+from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
+from transparency.log.sequencer import Candidate, document_judgement
+from transparency.log.store import Kind
+from transparency.policy.document import Policy
+from transparency.policy.keyset import ServiceKeys
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Statement
+
+Current = Callable[[], InForce]
+Put = Callable[[InForce], None]
+
+
+def policy_candidate(statement: Statement, policy: Policy, current: Current, put: Put) -> Candidate:
+    """*current* says what is in force when it is asked, *put* puts the next in its place."""
+
+    def took_effect(index: int, _: SignedHead) -> None:
+        put(InForce(PlacedPolicy(statement, statement.entry_id, index, policy), current().keys))
+
+    def check() -> None:
+        current().admit_policy(statement)
+
+    judgement = document_judgement(policy.generation - 1)
+    return Candidate(statement, judgement, Kind.POLICY, check=check, took_effect=took_effect)
+
+
+def keys_candidate(statement: Statement, keys: ServiceKeys, signer: Signer, current: Current, put: Put) -> Candidate:
+    """*signer* holds the receipts key of *keys*: it signs from this very head on."""
+    generation = current().policy.policy.generation
+
+    def took_effect(index: int, _: SignedHead) -> None:
+        put(InForce(current().policy, PlacedKeys(statement, statement.entry_id, index, keys)))
+
+    def check() -> None:
+        if current().policy.policy.generation != generation:
+            raise JudgementStaleError("the policy changed meanwhile; send the key set again")
+        current().admit_keys(statement)
+
+    judgement = document_judgement(generation)
+    return Candidate(statement, judgement, Kind.KEYS, check=check, took_effect=took_effect, signer=signer)
