@@ -49,7 +49,7 @@ def test_keys_may_have_a_kid_of_their_own() -> None:
     ("old", "new", "says"),
     [
         (b"version = 1", b"version = 2", "version"),
-        (b"version = 1", b"version = ", "line 1"),
+        (b"version = 1", b"version = ", "policy.toml:1: not TOML"),
         (b'log = "log.example"', b"log = 7", "policy.log"),
         (b'log = "log.example"', b'log = ""', "log is empty"),
         (b"generation = 1", b"generation = 0", "generation"),

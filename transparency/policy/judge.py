@@ -1,28 +1,49 @@
 """The judgement: whether one policy generation accepts one statement, why not, and for how long that holds.
 
-Only signed bytes are looked at (REG-15): never the unprotected header, never how the statement arrived.
+Only signed bytes are looked at (REG-15): never how the statement arrived, and of the unprotected header only
+certificates that the protected one asks for (policy/identity.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from typing import NamedTuple
 
-from transparency.cose.algorithms import ALGORITHMS
-from transparency.cose.keys import PublicKey
-from transparency.errors import RefusedError, SignatureInvalidError, UnsupportedAlgorithmError
+from transparency.errors import RefusedError
+from transparency.policy import names
 from transparency.policy.document import Policy
+from transparency.policy.identity import CertifiedKey, Paths, RegisteredKey
+from transparency.policy.issuer import Issuer
+from transparency.policy.patterns import Index
+from transparency.policy.record_rules import RecordRule
+from transparency.policy.rules import (
+    FOREVER,
+    Algorithms,
+    Case,
+    ContentTypes,
+    Envelope,
+    MaxAge,
+    MaxStatementSize,
+    RequiredClaims,
+    RequiredLabels,
+    Rule,
+    Signature,
+    Times,
+)
 from transparency.statements.statement import Statement
 
-FOREVER = 2**53
-# RFC 9864 gives new numbers to what the old ones already mean here, where each takes one curve only: ES256 and ESP256,
-# ES384 and ESP384, ES512 and ESP512, EdDSA and Ed25519. A policy that names one means the signature, not the number.
-_TWINS = (frozenset({-7, -9}), frozenset({-35, -51}), frozenset({-36, -52}), frozenset({-8, -19}))
+__all__ = ["FOREVER", "Judge", "Judgement", "Rules"]
+
+ISSUER = "issuer"
+UNKNOWN_ISSUER = "the issuer (iss) is not registered with this log"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Accepted under *generation*; holds for decision times in ``not_before <= t <= not_after`` (REG-21)."""
+class Judgement(NamedTuple):
+    """Accepted under *generation*; holds for decision times in ``not_before <= t <= not_after`` (REG-21).
+
+    A tuple, because one is made for every statement: three times as quick as a frozen data class.
+    """
 
     generation: int
     not_before: int
@@ -36,75 +57,89 @@ class Judgement:
         return self.not_before <= time <= self.not_after
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one issuer's statements are judged by, in order."""
+
+    issuer: Issuer
+    rules: tuple[Rule, ...]
+    unique: bool
+    checks: tuple[tuple[Callable[[Case], str], Rule], ...]
+    """The rules again, each behind the method that is called for every statement."""
+
+    @classmethod
+    def of(cls, policy: Policy, issuer: Issuer, paths: Paths) -> Rules:
+        rules = tuple(_compiled(policy, issuer, paths))
+        unique = "refuse" in (policy.duplicates, issuer.duplicates)
+        return cls(issuer, rules, unique, tuple((rule.refuses, rule) for rule in rules))
+
+    @property
+    def iss(self) -> str:
+        return self.issuer.iss
+
+    @property
+    def pattern(self) -> str:
+        return self.issuer.pattern
+
+
 class Judge:
     """A policy compiled to look-ups. Immutable: a new generation is a new judge."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self._keys = {issuer.iss: {key.kid: key for key in issuer.keys} for issuer in policy.issuers}
-        named = {number for number, algorithm in ALGORITHMS.items() if algorithm.name in set(policy.algorithms)}
-        self._algorithms = named | {twin for pair in _TWINS if named & pair for twin in pair}
-        self._any_type = "*" in policy.content_types
+        paths = Paths()
+        self._index = Index(Rules.of(policy, issuer, paths) for issuer in policy.issuers)
 
     def judge(self, statement: Statement, now: int) -> Judgement:
-        """Raise :class:`RefusedError` with the reason, or say under which generation and how long it is accepted."""
-        policy = self.policy
-        if len(statement.normalised) > policy.max_statement_size:
-            raise RefusedError(
-                f"the statement has {len(statement.normalised)} bytes, the policy allows {policy.max_statement_size}"
-            )
-        if statement.alg not in self._algorithms:
-            raise RefusedError(f"algorithm {ALGORITHMS[statement.alg].name} is not accepted by the policy")
-        self._check_content_type(statement)
-        key = self._key(statement)
-        judgement = self._interval(statement)
-        if not judgement.holds_at(now):
-            raise RefusedError(_outside(statement, policy, now))
-        try:
-            statement.verify(key)
-        except (SignatureInvalidError, UnsupportedAlgorithmError) as error:
-            raise RefusedError("the signature is not by the key that its kid names for this issuer") from error
-        return judgement
+        """Raise :class:`RefusedError` with rule and reason, or say under which generation and how long it holds."""
+        found = self._index.find(statement.claims.iss)
+        if found is None:
+            raise RefusedError(f"{ISSUER}: {UNKNOWN_ISSUER}")
+        case = Case(statement, now)
+        for refuses, rule in found.checks:
+            reason = refuses(case)
+            if reason:
+                raise RefusedError(f"{rule.name}: {reason}")
+        return Judgement(self.policy.generation, case.not_before, case.not_after, case.collateral, found.unique)
 
-    def _key(self, statement: Statement) -> PublicKey:
-        keys = self._keys.get(statement.iss)
-        if keys is None:
-            raise RefusedError("the issuer (iss) is not registered with this log")
-        if statement.kid is None:
-            # SS-7: an identity by x5t or x5chain counts only with a whole path to a registered root; there is none.
-            raise RefusedError(
-                "the policy registers no X.509 root for this issuer; sign with a registered key and its kid"
-            )
-        key = keys.get(statement.kid)
-        if key is None:
-            raise RefusedError("the kid names no key that is registered for this issuer")
-        if key.thumbprint == self.policy.policy_key.thumbprint:
-            raise RefusedError("a policy key signs policies only, by the admin route")
-        return key
+    def rules_for(self, iss: str) -> Rules | None:
+        """The rules for statements by *iss*; None where nobody of that name may register."""
+        return self._index.find(iss)
 
-    def _check_content_type(self, statement: Statement) -> None:
-        if self._any_type:
-            return
-        kind = statement.envelope.preimage_content_type if statement.envelope else statement.content_type
-        if not isinstance(kind, str) or not any(fnmatchcase(kind, pattern) for pattern in self.policy.content_types):
-            raise RefusedError("the content type is not accepted by the policy")
-
-    def _interval(self, statement: Statement) -> Judgement:
-        claims = statement.claims
-        not_before = 0
-        if claims.iat is not None:
-            not_before = claims.iat - self.policy.clock_skew
-        if claims.nbf is not None:
-            not_before = max(not_before, claims.nbf)
-        # RFC 8392 §3.1.4: not to be accepted on or after exp.
-        not_after = FOREVER if claims.exp is None else claims.exp - 1
-        return Judgement(self.policy.generation, not_before, not_after)
+    def rules_for_all(self) -> tuple[Rule, ...]:
+        """What is asked of everybody, whoever it is."""
+        return tuple(_accepting(self.policy, Issuer()))
 
 
-def _outside(statement: Statement, policy: Policy, now: int) -> str:
-    claims = statement.claims
-    if claims.exp is not None and now >= claims.exp:
-        return "the statement has expired (exp)"
-    if claims.nbf is not None and now < claims.nbf:
-        return "the statement is not valid yet (nbf)"
-    return f"the statement says it was issued (iat) more than {policy.clock_skew} seconds from now"
+def _compiled(policy: Policy, issuer: Issuer, paths: Paths) -> Iterator[Rule]:
+    yield from _accepting(policy, issuer)
+    if issuer.envelope != "allowed":
+        yield Envelope(issuer.envelope == "required")
+    if issuer.required_labels:
+        yield RequiredLabels(issuer.required_labels)
+    if issuer.required_claims:
+        yield RequiredClaims(issuer.required_claims)
+    if issuer.roots:
+        yield CertifiedKey(issuer, policy.policy_key, paths)
+    else:
+        yield RegisteredKey(issuer, policy.policy_key)
+    yield Times(policy.clock_skew)
+    if issuer.max_age is not None:
+        yield MaxAge(issuer.max_age)
+    yield Signature()
+    # After the signature: a stranger's payload is not parsed.
+    if not issuer.records.any:
+        yield RecordRule(issuer.records)
+
+
+def _accepting(policy: Policy, issuer: Issuer) -> Iterator[Rule]:
+    """What [accept] asks of all, as narrow as the issuer makes it."""
+    own = issuer.max_statement_size
+    yield MaxStatementSize(policy.max_statement_size if own is None else min(own, policy.max_statement_size))
+    numbers = names.algorithm_numbers(policy.algorithms)
+    if issuer.algorithms:
+        numbers &= names.algorithm_numbers(issuer.algorithms)
+    yield Algorithms(numbers)
+    for patterns in (policy.content_types, issuer.content_types):
+        if patterns and "*" not in patterns:
+            yield ContentTypes(patterns)
