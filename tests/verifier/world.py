@@ -14,6 +14,7 @@ from transparency.statements.receipt import SignedHead, consistency_receipt, inc
 from transparency.statements.statement import Statement, sign_statement
 from transparency.statements.transparent import attach_receipts
 from transparency.verifier import IssuerTrust, Leaf, LogTrust, Report, TrustedKey, TrustStore
+from transparency.verifier.statement_checks import read_subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +67,12 @@ class Log:
         """The transparent statement, as a client builds it."""
         index = self.add(Statement.from_bytes(statement, payload).entry)
         return attach_receipts(statement, [self.receipt(index, time=time)])
+
+    def register_as(self, statement: bytes, leaf: Leaf) -> bytes:
+        """The same of a log with another convention (LEAF-5)."""
+        entry = read_subject(Sign1.from_bytes(statement), None).entry(leaf)
+        assert entry is not None
+        return attach_receipts(statement, [self.receipt(self.add(entry))])
 
     def consistency(self, old: int, new: int) -> bytes:
         return consistency_receipt(self.head(new), old, consistency_path(old, new, self.read))

@@ -32,11 +32,10 @@ class Redactions(NamedTuple):
 
 def check_redactions(subject: Subject, disclosures: Sequence[Disclosure]) -> Redactions:
     """That every mark stands where the signed header says, and that what is disclosed is what was committed to."""
-    value = subject.message.headers.get(labels.REDACTIONS)
-    if value is None:
+    if labels.REDACTIONS not in subject.message.headers:
         return Redactions([_disclosed(one, "failed", _NOTHING) for one in disclosures])
     try:
-        declared = read_header(value)
+        declared = read_header(subject.message.headers[labels.REDACTIONS])
     except MalformedError as error:
         return Redactions([Check("redactions", "failed", str(error))])
     texts, check = _check_marks(subject, declared)

@@ -149,10 +149,12 @@ def _facts(
     redactions: Redactions,
     options: Options,
 ) -> Facts:
+    # Who signed the record, or whose log holds an entry made from it; else it is anybody's.
+    vouched = signer is not None or (registration is not None and registration.signer.log.leaf != "nil-payload")
     return Facts(
         () if signer is None else issuer_claims(subject, signer) + chain_claims(subject, issuer_basis(signer)),
         () if registration is None else registration_claims(registration),
-        () if options.receipt_only else record_claims(subject, look) + redactions.claims,
+        record_claims(subject, look) + redactions.claims if vouched and not options.receipt_only else (),
     )
 
 
