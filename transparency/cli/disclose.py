@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import read_input, refuse_existing, write_output
-from transparency.cli.output import DIM, done, out, print_json, safe
+from transparency.cli.output import DIM, ascii_json, done, out, print_json, safe
 from transparency.cli.settings import json_option
 from transparency.errors import TransparencyError
 from transparency.records.disclosure import Disclosure
@@ -43,7 +41,7 @@ def command(file: str, item: int | None, target: str | None, force: bool, as_jso
     disclosed = side.items[item - 1]
     body = disclosed.to_json()
     # 0600 as the side file: whoever may read it is the owner's decision.
-    write_output(target, json.dumps(body, indent=2).encode() + b"\n", force=force, mode=0o600)
+    write_output(target, ascii_json(body).encode() + b"\n", force=force, mode=0o600)
     if as_json:
         print_json({"file": target, "item": item, "rule": disclosed.rule, "location": disclosed.location})
     else:

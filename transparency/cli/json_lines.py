@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 # JSON escapes controls below U+0020 itself. The rest (DEL, C1 controls, bidi overrides) can only stand inside strings,
 # where an escape means the same to whoever parses it.
+_SPACES = bytes.maketrans(b"\r\n\t", b"   ")
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 
 
 def write_line(record: bytes) -> None:
-    """*record* is JSON; line breaks can only stand between its values, where a space is as good."""
-    record = record.strip().replace(b"\r", b" ").replace(b"\n", b" ")
+    """*record* is JSON; line breaks and tabs can only stand between its values, where a space is as good."""
+    record = record.strip().translate(_SPACES)
     if sys.stdout.isatty():
         sys.stdout.write(plain(record) + "\n")
         return

@@ -54,7 +54,12 @@ def done(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+    sys.stdout.write(ascii_json(value) + "\n")
+
+
+def ascii_json(value: object) -> str:
+    """Printable whatever is in it: of ASCII's controls, JSON leaves DEL as it is."""
+    return json.dumps(value, ensure_ascii=True, indent=2).replace("\x7f", "\\u007f")
 
 
 def timestamp(seconds: int | None) -> str:
