@@ -21,6 +21,7 @@ from transparency.log.appender import Clock
 from transparency.log.sequencer import MAX_BATCH_BYTES, Sequenced, Sequencer, overloaded, tell
 from transparency.log.store import IntakeRow, Store
 from transparency.policy.judge import Judgement
+from transparency.statements.certificates import with_collateral
 from transparency.statements.statement import Entry, Statement
 
 MAX_PENDING = 10_000
@@ -138,7 +139,8 @@ class Intake:
 
     async def _bring_in(self, row: IntakeRow) -> str | None:
         """Empty when *row* is in the tree, the reason when it was refused, None when it is left for the next start."""
-        statement = Statement.from_bytes(row.statement)
+        # As it was judged: should it have to be judged again, its certificates are needed again.
+        statement = with_collateral(Statement.from_bytes(row.statement), row.judgement.collateral)
         while not self._stopping:
             try:
                 if self._sequencer.find(row.entry) is None:
