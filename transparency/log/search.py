@@ -31,9 +31,13 @@ from transparency.log.store import Store
 BATCH: Final = 1000
 # A batch ends when its statements reach this, so that a record of many megabytes does not wait for a thousand others.
 BATCH_BYTES: Final = 8 * 1024 * 1024
-ROW: Final = "SELECT idx, time, awaits, tbs, content, facts FROM entries WHERE idx = ?"
-_ROWS: Final = "SELECT idx, time, awaits, tbs, content, facts FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
-_INSERT: Final = "INSERT OR REPLACE INTO entries (idx, time, awaits, tbs, content, facts) VALUES (?, ?, ?, ?, ?, ?)"
+ROW: Final = "SELECT idx, entry, time, awaits, tbs, content, facts FROM entries WHERE idx = ?"
+_ROWS: Final = (
+    "SELECT idx, entry, time, awaits, tbs, content, facts FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
+)
+_INSERT: Final = (
+    "INSERT OR REPLACE INTO entries (idx, entry, time, awaits, tbs, content, facts) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 _DAMAGED: Final = "search.sqlite is damaged; `transparency log reindex` makes it anew"
 
 Progress = Callable[[int, int], None]
@@ -190,7 +194,10 @@ class SearchIndex:
         many = self._writer().executemany
         many(
             _INSERT,
-            [(each.index, each.time, each.awaits, each.signed, each.content, each.to_json()) for each in entries],
+            [
+                (each.index, each.entry, each.time, each.awaits, each.signed, each.content, each.to_json())
+                for each in entries
+            ],
         )
         many("INSERT OR IGNORE INTO times VALUES (?, ?)", [(each.time, each.index) for each in entries])
         key = Keys(self._salt())

@@ -1,7 +1,7 @@
 """What the index knows of one entry: derived from its stored statement and, of a hash envelope, from the artifact.
 
 Pure of SQLite: an entry gives an :class:`IndexedEntry`, an IndexedEntry gives its terms. Of an erased statement only
-index and time are left.
+entry and time are left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transparency.log.store import StoredEntry
 from transparency.records.facts import NONE, RecordFacts, facts
 from transparency.records.timestamps import instant
 from transparency.records.trace_metadata import TraceMetadata
-from transparency.statements.statement import Statement
+from transparency.statements.statement import Entry, Statement
 
 # A larger artifact is kept and found by its envelope, but not read.
 MAX_RECORD: Final = 256 * 1024 * 1024
@@ -57,6 +57,7 @@ class IndexedEntry:
     """
 
     index: int
+    entry: Entry
     time: int
     issuer: str | None = None
     subject: str | None = None
@@ -94,14 +95,14 @@ class IndexedEntry:
 
     @classmethod
     def from_row(cls, row: tuple[Any, ...]) -> IndexedEntry:
-        index, time, awaits, signed, content, text = row
+        index, entry, time, awaits, signed, content, text = row
         if text is None:
-            return cls(index, time)
+            return cls(index, entry, time)
         said: dict[str, Any] = json.loads(text)
         issuer, subject = said.pop("iss"), said.pop("sub")
         said |= {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
         found = RecordFacts(**said)
-        return cls(index, time, issuer, subject, signed, content, found, awaits == 1)
+        return cls(index, entry, time, issuer, subject, signed, content, found, awaits == 1)
 
 
 def _members(found: RecordFacts) -> Iterator[tuple[str, Any]]:
@@ -135,12 +136,12 @@ def folders(path: str) -> Iterator[str]:
 def derive(row: StoredEntry, time: int, artifacts: ArtifactStore) -> IndexedEntry:
     """What *row*, registered at *time*, can be found by. Never fails for what an entry holds."""
     if not row.statement:
-        return IndexedEntry(row.index, time)
+        return IndexedEntry(row.index, row.entry, time)
     try:
         statement = Statement.from_bytes(row.statement)
     except TransparencyError:
-        return IndexedEntry(row.index, time)  # damaged: fsck says so
-    entry = IndexedEntry(row.index, time, statement.iss, statement.sub, row.tbs_digest)
+        return IndexedEntry(row.index, row.entry, time)  # damaged: fsck says so
+    entry = IndexedEntry(row.index, row.entry, time, statement.iss, statement.sub, row.tbs_digest)
     if statement.envelope is None:
         digest = hashlib.sha256(statement.payload).digest()
         return replace(entry, content=digest, facts=facts(statement.payload))

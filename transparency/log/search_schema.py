@@ -29,8 +29,8 @@ CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), salt BLOB NOT NULL,
                     last BLOB NOT NULL,
                     -- counts: whoever read content before an erasure must not write it after
                     erasures INTEGER NOT NULL) STRICT;
-CREATE TABLE entries (idx INTEGER PRIMARY KEY, time INTEGER NOT NULL, awaits INTEGER NOT NULL, tbs BLOB, content BLOB,
-                      facts TEXT) STRICT;
+CREATE TABLE entries (idx INTEGER PRIMARY KEY, entry BLOB NOT NULL, time INTEGER NOT NULL, awaits INTEGER NOT NULL,
+                      tbs BLOB, content BLOB, facts TEXT) STRICT;
 -- 1: an envelope whose record may still arrive, 2: erased from, what is left has to be indexed
 CREATE INDEX awaiting ON entries (content) WHERE awaits = 1;
 CREATE INDEX erased ON entries (idx) WHERE awaits = 2;

@@ -33,6 +33,7 @@ class Parameter:
     place: str
     meaning: str
     schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

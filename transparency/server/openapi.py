@@ -91,7 +91,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path" or parameter.name == "from",
+        "required": parameter.required or parameter.place == "path",
         "description": parameter.meaning,
         "schema": dict(parameter.schema),
     }

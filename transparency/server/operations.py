@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from transparency.errors import TransparencyError
+from transparency.log.folder import Folder
 from transparency.log.log import Log
+from transparency.log.search import SearchIndex
 from transparency.server import media, metrics
 from transparency.server.problems import unavailable
 from transparency.server.service import SERVICE
@@ -60,4 +62,6 @@ def log_gauges(log: Log) -> Iterable[tuple[str, str, float]]:
     yield "entries", "Size of the tree", status.size
     yield "head_time_seconds", "Time of the newest tree head, in seconds since 1970", status.head_time
     yield "policy_generation", "Generation of the policy in force", status.generation
+    indexed = SearchIndex(Folder(log.data).search).indexed()
+    yield "search_lag", "Entries that are not in the search index yet", max(status.size - indexed, 0)
     yield "ready", "1 if the sequencer lives", 1.0 if status.alive else 0.0

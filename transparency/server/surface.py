@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from transparency.server import artifacts, consistency, entries, keys, media, metrics, operations, policy
+from transparency.server import (
+    artifacts,
+    consistency,
+    entries,
+    keys,
+    media,
+    metrics,
+    operations,
+    policy,
+    search,
+    search_parameters,
+)
 from transparency.server.endpoints import Answer, Endpoint, Parameter
 from transparency.server.tokens import Scope
 
@@ -113,7 +124,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "A receipt that one tree head is a prefix of another",
         {200: Answer("Consistency receipt over the newer root", _RECEIPT, ("Cache-Control",))},
         parameters=(
-            Parameter("from", "query", "Size of the older stored tree head", _SIZE),
+            Parameter("from", "query", "Size of the older stored tree head", _SIZE, required=True),
             Parameter("to", "query", "Size of the newer one; the newest of all if absent", _SIZE),
         ),
         errors=frozenset({404, 406}),
@@ -163,6 +174,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {201: _CREATED},
         scope=Scope.ADMIN,
         accepts=_STATEMENT,
+    ),
+    Endpoint(
+        "GET",
+        "/search",
+        search.search,
+        "Entries by what their statements and records say",
+        {200: Answer("One page: size, indexed, lag, entries, and after if there are more", (media.JSON, media.CBOR))},
+        scope=Scope.READ,
+        parameters=search_parameters.PARAMETERS,
+        errors=frozenset({404, 406}),
     ),
     Endpoint(
         "GET",
