@@ -145,6 +145,15 @@ def test_the_actor_of_a_user_line_is_what_the_line_admits(members: dict[str, Any
     assert record["session"]["entries"][0]["actor"] == actor
 
 
+@pytest.mark.parametrize("more", [{}, {"cache_control": {"type": "ephemeral"}}])
+def test_what_the_tool_wrote_into_a_user_line_is_not_human_however_it_is_wrapped(more: dict[str, Any]) -> None:
+    content = [{"type": "text", "text": "<system-reminder>be brief</system-reminder>", **more}]
+
+    (entry,) = one(lines(user(content)))["session"]["entries"]
+
+    assert entry["actor"] == "system"
+
+
 def test_words_beside_a_tool_result_are_not_taken_for_a_persons() -> None:
     content = [{"type": "tool_result", "tool_use_id": "t", "content": "no"}, {"type": "text", "text": "stop that"}]
 

@@ -50,6 +50,14 @@ def test_what_two_readers_could_read_differently_is_refused_with_its_place(data:
     assert what in str(refused.value)
 
 
+def test_objects_and_arrays_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_json, "MAX_CONTAINERS", 10)
+
+    assert strict_json.loads(b'[[], {}, "[[[[[[[[[[[{{{{\\"[["]') == [[], {}, '[[[[[[[[[[[{{{{"[[']
+    with pytest.raises(MalformedError, match="more than 10 objects and arrays"):
+        strict_json.loads(b"[" + b"[]," * 9 + b"{}]")
+
+
 def test_an_escaped_backslash_before_a_surrogate_escape_is_only_text() -> None:
     assert strict_json.loads(b'["\\\\ud800"]') == ["\\ud800"]
 

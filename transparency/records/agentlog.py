@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from transparency.errors import MalformedError
 from transparency.records import json_sequence
 from transparency.records.agentlog_check import check_document
 from transparency.records.canonical import (
@@ -26,7 +25,7 @@ from transparency.records.canonical import (
 )
 from transparency.records.format import Format
 from transparency.records.native import Members, count
-from transparency.records.unit import MAX_UNITS, Unit
+from transparency.records.unit import Unit
 from transparency.records.violation import Violation
 
 _TOKENS: Final = {
@@ -79,8 +78,6 @@ def _document(data: bytes) -> tuple[dict[str, Any], json_sequence.Extent | None]
 
 def _events(data: bytes, within: json_sequence.Extent) -> Iterator[Unit]:
     for index, extent in enumerate(json_sequence.items(data, within)):
-        if index >= MAX_UNITS:
-            raise MalformedError(f"more than {MAX_UNITS} events are not read")
         found = json_sequence.read(data, extent)
         yield Unit({"index": index}, found.raw, found.value)
 

@@ -34,9 +34,10 @@ from transparency.records.ranges import Run, moved, runs_fit
 
 NOT_ATTRIBUTED: Final = "not-attributed"
 OUTSIDE: Final = "attributed-outside"
-# An edit costs the lines of its file. Where a file is large and edits are many and small, that is more than is read:
-# beyond this many lines the rest of the session is not followed.
-_MAX_LINES: Final = 100_000_000
+# An edit costs the lines of its file, and a long line as many as it would make. Where a file is large and edits are
+# many and small, that is more than is read: beyond this many lines the rest of the session is not followed.
+_MAX_LINES: Final = 20_000_000
+_LONG_LINE: Final = 256
 _TOO_MUCH: Final = "too-much"
 
 _READERS: Final = {
@@ -118,7 +119,7 @@ class Book:
         file = self._files.pop(path, None) or _File()
         if edit.deleted:
             return
-        self._lines += 1 + len(file.runs) + len(file.text or ())
+        self._lines += 1 + len(file.runs) + len(file.text or ()) + sum(map(len, file.text or ())) // _LONG_LINE
         reason = _TOO_MUCH if self._lines > _MAX_LINES else self._apply(file, edit)
         target = path if edit.moved_to is None else relative_path(edit.moved_to, self._working_dir)
         self._files[target] = file

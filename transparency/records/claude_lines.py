@@ -187,9 +187,9 @@ class _Line:
         return native
 
     def _message(self, content: object, plain: list[Any], native: dict[str, Any]) -> dict[str, Any]:
-        said = _content(plain) if isinstance(content, list) else content
-        actor = self._assistant() if self.kind == "assistant" else self._user(said)
-        members = {"content": said, **self.members()}
+        words = _content(plain) if isinstance(content, list) else content
+        actor = self._assistant() if self.kind == "assistant" else self._user(words)
+        members = {"content": words, **self.members()}
         return self.session.draft.entry(self.unit, self.kind, members, actor=actor, native=native)
 
     def _flat(self, block: dict[str, Any], number: int, native: dict[str, Any]) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class _Line:
         own = self.message.get("model") == _SYNTHETIC or self.line.get("isApiErrorMessage") is True
         return SYSTEM if own else AGENT
 
-    def _user(self, said: object) -> str:
+    def _user(self, words: object) -> str:
         line = self.line
         origin = line.get("origin")
         kind = origin.get("kind") if isinstance(origin, dict) else None
@@ -278,8 +278,9 @@ class _Line:
             return UNKNOWN
         if kind is not None and kind not in _HUMAN_ORIGINS:
             return SYSTEM if isinstance(kind, str) and kind.endswith("notification") else UNKNOWN
-        text = said if isinstance(said, str) else ""
-        return SYSTEM if text.startswith(_NOT_TYPED) else HUMAN
+        first = words[0] if isinstance(words, list) and words else words
+        text = first.get("text") if isinstance(first, dict) else first
+        return SYSTEM if isinstance(text, str) and text.startswith(_NOT_TYPED) else HUMAN
 
     def _link(self, head: dict[str, Any]) -> None:
         """The sub-agent whose work a tool result reports."""

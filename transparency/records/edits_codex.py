@@ -21,6 +21,8 @@ _HEREDOC: Final = re.compile(
     r"\s*(?:cd\s+[^\s;&|]+\s*&&\s*)?apply_patch\s+<<\s*(['\"]?)(\w+)\1\n(?P<patch>.*)\n\2\s*", re.DOTALL
 )
 _APPLIED: Final = "Success. Updated the following files:"
+# A path of more steps is none that a repository holds; trying its endings costs their square.
+_MOST_STEPS: Final = 256
 _NEW_TURN: Final = frozenset({"codex/turn_context", "codex/task_started", "codex/turn_started"})
 
 
@@ -147,6 +149,11 @@ def _by_turn(found_all: list[Found], events: _Events) -> Iterator[Found]:
 
 
 def _hunks_of(path: str, parts: Mapping[str, str]) -> list[diffs.Hunk] | None:
-    """The hunks of the one file of a diff that *path* names: the diff has it from the repository's root."""
-    same = [part for name, part in parts.items() if path == name or path.endswith(f"/{name}")]
+    """The hunks of the one file of a diff that *path* names: the diff has it from the repository's root.
+
+    So its name there is an ending of the path: each is looked up, since a turn may change as many files as it likes.
+    """
+    steps = path.split("/")[-_MOST_STEPS:]
+    endings = {path, *("/".join(steps[number:]) for number in range(len(steps)))}
+    same = [parts[name] for name in endings if name in parts]
     return diffs.unified(same[0]) if len(same) == 1 else None

@@ -23,7 +23,7 @@ from transparency.records.drift import Drift
 from transparency.records.format import Format
 from transparency.records.gemini_messages import MESSAGE_KINDS, Context, add_message, kind_of, supersede
 from transparency.records.native import text
-from transparency.records.unit import MAX_UNITS, Unit, jsonl_units
+from transparency.records.unit import Unit, jsonl_units
 from transparency.records.violation import Violation
 
 CLI_NAME: Final = "gemini-cli"
@@ -61,8 +61,6 @@ def _message_units(data: bytes) -> Iterator[Unit]:
     if found is None:
         return
     for index, extent in enumerate(json_sequence.items(data, found[1])):
-        if index >= MAX_UNITS:
-            raise MalformedError(f"more than {MAX_UNITS} messages are not read")
         message = json_sequence.read(data, extent)
         yield Unit({"index": index}, message.raw, message.value)
 

@@ -16,8 +16,7 @@ from typing import Any, Final, NoReturn
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json
-
-MAX_VALUES: Final = 4_000_000
+from transparency.records.unit import MAX_UNITS
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 # Possessive throughout (Python 3.11): a string is read once, however it ends. A lone quote is a string without an end.
@@ -48,7 +47,7 @@ class Value:
     value: Any
 
 
-def values(data: bytes, *, max_values: int = MAX_VALUES, max_size: int = strict_json.MAX_SIZE) -> Iterator[Value]:
+def values(data: bytes, *, max_values: int = MAX_UNITS, max_size: int = strict_json.MAX_SIZE) -> Iterator[Value]:
     """Every value of a sequence, in order; MalformedError with line and column at the first byte that is in none."""
     position = _skip_space(data, 0)
     count = 0
@@ -97,7 +96,11 @@ def _parts(
         _fail(data, position, f"expected {brackets[:1].decode()}")
     position = _skip_space(data, position + 1)
     closing = data[position : position + 1] == brackets[1:]
+    count = 0
     while not closing:
+        count += 1
+        if count > MAX_UNITS:
+            _fail(data, position, f"more than {MAX_UNITS} values are not read")
         end = part_end(data, position)
         yield position, end
         position = _skip_space(data, end)

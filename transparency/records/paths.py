@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
+# A drive, with or without its root (``C:x`` is where C: is at the moment), or a URL.
+_ELSEWHERE: Final = re.compile(r"[A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*+://")
 
 
 def relative_path(path: str, working_dir: str | None) -> str:
@@ -22,6 +24,6 @@ def relative_path(path: str, working_dir: str | None) -> str:
 
 def is_outside(path: str) -> bool:
     """Whether a path leads, or may lead, out of the folder it is taken to be in: absolute, or with a step up."""
-    if path.startswith(("/", "\\", "~")) or _DRIVE.match(path) or "\0" in path:
+    if path.startswith(("/", "\\", "~")) or _ELSEWHERE.match(path) or "\0" in path:
         return True
     return ".." in re.split(r"[\\/]", path)

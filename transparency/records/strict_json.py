@@ -17,11 +17,14 @@ from transparency.errors import MalformedError
 
 MAX_DEPTH: Final = 64
 MAX_SIZE: Final = 64 * 1024 * 1024
+# An empty object is two bytes of text and 64 of memory, one with a member 230: they are counted before any is made.
+MAX_CONTAINERS: Final = 4_000_000
 # A number of more digits than this has no use in a record, and quadratic cost in Python.
 MAX_NUMBER: Final = 400
 
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # Every token of a text that the C parser took (or took up to where it objected).
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 BOM: Final = b"\xef\xbb\xbf"
@@ -42,6 +45,7 @@ def loads(data: bytes, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) 
         msg = f"the JSON text has {len(data)} bytes, more than the {max_size} that are read"
         raise MalformedError(msg)
     text = _decode(data)
+    _bound_containers(text)
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -101,6 +105,15 @@ def _constant(_: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_float=_number, parse_int=_integer, parse_constant=_constant
 )
+
+
+def _bound_containers(text: str) -> None:
+    """Brackets in strings count at first, which is quick; only a text with so many is looked at without its strings."""
+    if text.count("{") + text.count("[") <= MAX_CONTAINERS:
+        return
+    bare = _STRING.sub("", text)
+    if bare.count("{") + bare.count("[") > MAX_CONTAINERS:
+        raise MalformedError(f"the JSON text has more than {MAX_CONTAINERS} objects and arrays, which are not read")
 
 
 def is_deeper(value: object, max_depth: int = MAX_DEPTH) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json
 
-MAX_UNITS = 4_000_000
-MAX_LINE_BYTES = 64 * 1024 * 1024
+# A unit is an entry of its own, and an entry is 1 to 2 KB in memory however small its unit.
+MAX_UNITS: Final = 1_000_000
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
