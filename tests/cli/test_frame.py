@@ -17,6 +17,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Run, environment
+from tests.cli.submitting import CLAUDE
 from transparency import errors
 from transparency.cli.errors import DEBUG_VARIABLE, CommandError, Failure, describe, one_line
 from transparency.cli.exits import Exit
@@ -87,6 +88,23 @@ def test_help_does_not_import_what_commands_need() -> None:
 
 def test_the_version_is_shown(good: Run) -> None:
     assert good("--version").output.startswith("transparency, version ")
+
+
+@pytest.mark.parametrize(
+    "words", [("submit", "--help"), ("show", str(CLAUDE)), ("check", str(CLAUDE)), ("verify", "-h")]
+)
+def test_what_needs_no_network_does_not_wait_for_aiohttp(tmp_path: Path, words: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from transparency.cli.main import cli\n"
+        f"try: cli.main({list(words)!r})\n"
+        "except SystemExit: print('aiohttp' in sys.modules, 'rich.progress' in sys.modules, file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, timeout=60, check=False
+    )
+
+    assert done.stderr.decode().split() == ["False", "False"]
 
 
 @pytest.mark.parametrize(

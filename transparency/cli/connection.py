@@ -5,15 +5,16 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from collections.abc import Sequence
-
-from yarl import URL
+from typing import TYPE_CHECKING
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.output import warn
-from transparency.client.sync import SyncLogClient
-from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError
+
+if TYPE_CHECKING:
+    from transparency.client.sync import SyncLogClient
+    from transparency.cose.keys import PublicKey
 
 
 def connect(
@@ -25,6 +26,9 @@ def connect(
     timeout: float = 30.0,
     retries: int = 5,
 ) -> SyncLogClient:
+    # Here, and not above: aiohttp takes longer to import than many a command to run.
+    from transparency.client.sync import SyncLogClient
+
     tls = None
     if cacert is not None:
         try:
@@ -42,6 +46,8 @@ def connect(
 
 
 def is_protected(log: str) -> bool:
+    from yarl import URL
+
     url = URL(log)
     if url.scheme == "https" or url.host == "localhost":
         return True

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from transparency.cli.redaction import redacted
 from transparency.display import iso_utc, safe_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 LONGEST_LINE = 600
 GOOD, BAD, UNSURE, DIM = "green", "bold red", "yellow", "dim"
@@ -51,6 +54,23 @@ def warn(text: str) -> None:
 
 def done(text: str) -> None:
     err().print(f"[{GOOD}]✓[/] {_sentence(text)}")
+
+
+def progress(what: str, *, quiet: bool = False) -> Progress:
+    """A bar on standard error that goes away at its end; nothing where no terminal is, or where it is to be *quiet*."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = err()
+    return Progress(
+        TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=console, transient=True, disable=quiet or not console.is_terminal,
+    )  # fmt: skip
+
+
+def lines_above(bar: Progress) -> Console:
+    """Where results go meanwhile: above the bar on one terminal; otherwise standard output and nothing else."""
+    console = out()
+    return bar.console if bar.console.is_terminal and console.is_terminal else console
 
 
 def print_json(value: object) -> None:

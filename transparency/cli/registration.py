@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
@@ -23,11 +23,9 @@ from transparency.cli.files import STDIO, read_input, write_output
 from transparency.cli.json_lines import now
 from transparency.cli.redaction_options import Redaction, redacted_path, write_side_file
 from transparency.cli.sessions import CANONICAL, PACKED, Source
-from transparency.client.client import Submission
 from transparency.client.kept import Kept
 from transparency.client.pinning import check_receipt
 from transparency.client.signing import LARGEST_ATTACHED, About, SignedRecord, sign_record
-from transparency.client.sync import SyncLogClient
 from transparency.cose import labels
 from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1
@@ -46,6 +44,10 @@ from transparency.statements.chain import FIRST
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import attach_receipts, receipts_of
+
+if TYPE_CHECKING:
+    from transparency.client.client import Submission
+    from transparency.client.sync import SyncLogClient
 
 Form = Literal["attached", "envelope", "private"]
 
@@ -245,6 +247,8 @@ class Registrar:
 
     def _is_done(self, kept: Kept, outcome: Outcome) -> bool:
         """Whether the kept statement has a receipt of this log, so that there is nothing left to do."""
+        from transparency.client.client import Submission  # with a log to talk to, it has been imported already
+
         if self._options.force or self._is_other_shape(kept):
             return False
         keys = self._keys()

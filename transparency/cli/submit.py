@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +20,14 @@ from transparency.cli.sessions import AGENTS, Source, expand, latest
 from transparency.cli.settings import Setting, iss_option, json_option, key_option, log_options
 from transparency.cli.submit_output import print_outcome, print_pending, print_registered, registered, row, submit_many
 from transparency.client.pinning import check_receipt
-from transparency.client.sync import SyncLogClient
-from transparency.cose.keys import PublicKey
 from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError, UnsupportedAlgorithmError
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import attach_receipts
+
+if TYPE_CHECKING:
+    from transparency.client.sync import SyncLogClient
+    from transparency.cose.keys import PublicKey
 
 
 @click.command(

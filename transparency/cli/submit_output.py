@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from transparency.cli.errors import CommandError, describe
 from transparency.cli.exits import Exit
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, done, err, note, out, print_json, safe, timestamp, warn
+from transparency.cli.output import (
+    BAD,
+    DIM,
+    GOOD,
+    UNSURE,
+    done,
+    err,
+    lines_above,
+    note,
+    print_json,
+    progress,
+    safe,
+    timestamp,
+    warn,
+)
 from transparency.cli.registration import Form, NotARecordError, Outcome
 from transparency.cli.sessions import Source
-from transparency.client.client import Submission
 from transparency.errors import ServiceRefusedError, TransparencyError, UnreachableError
 from transparency.statements.chain import checkpoint_of
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement, entry_id
+
+if TYPE_CHECKING:
+    from transparency.client.client import Submission
 
 _READERS = "whoever may read this log's statements: holders of a read token, everyone if the log is public"
 READABLE: dict[Form, str] = {"attached": _READERS, "envelope": _READERS, "private": "nobody but whom you give it to"}
@@ -128,13 +143,9 @@ def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *,
     counts = {"registered": 0, "known": 0, "pending": 0, "skipped": 0, "failed": 0}
     rows: list[dict[str, Any]] = []
     worst = Exit.OK
-    console, errors = out(), err()
-    with Progress(
-        TextColumn("submitting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=errors, transient=True, disable=as_json or not errors.is_terminal,
-    ) as progress:  # fmt: skip
-        lines = progress.console if errors.is_terminal and console.is_terminal else console
-        for source in progress.track(sources):
+    with progress("submitting", quiet=as_json) as bar:
+        lines = lines_above(bar)
+        for source in bar.track(sources):
             kind, code, body, line = _attempt(source, register)
             counts[kind] += 1
             worst = worst or code
@@ -146,7 +157,7 @@ def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *,
         print_json({"exit-code": int(worst), "counts": counts, "files": rows})
     else:
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        errors.print(f"[{DIM}]{len(sources)} sessions: {told}[/]")
+        err().print(f"[{DIM}]{len(sources)} sessions: {told}[/]")
     return worst
 
 

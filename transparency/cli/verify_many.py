@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, err, out, print_json, safe
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, err, lines_above, print_json, progress, safe
 from transparency.verifier import Report
 
 STYLES = {"verified": GOOD, "failed": BAD, "cannot-tell": UNSURE, "warnings": UNSURE}
@@ -24,14 +23,9 @@ def verify_many(outcomes: Iterable[tuple[str, Report | CommandError]], total: in
     counts = {**dict.fromkeys(STYLES, 0), _UNREADABLE: 0}
     codes: set[int] = set()
     rows: list[dict[str, Any]] = []
-    console, errors = out(), err()
-    with Progress(
-        TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=errors, transient=True, disable=as_json or not errors.is_terminal,
-    ) as progress:  # fmt: skip
-        # On one terminal, lines go above the bar; otherwise they are standard output and nothing else.
-        lines = progress.console if errors.is_terminal and console.is_terminal else console
-        for file, outcome in progress.track(outcomes, total=total):
+    with progress("verifying", quiet=as_json) as bar:
+        lines = lines_above(bar)
+        for file, outcome in bar.track(outcomes, total=total):
             kind, code, row, line = _shown(file, outcome)
             counts[kind] += 1
             codes.add(code)
@@ -44,7 +38,7 @@ def verify_many(outcomes: Iterable[tuple[str, Report | CommandError]], total: in
         print_json({"exit-code": int(worst), "counts": counts, "files": rows})
     else:
         summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        errors.print(f"[{DIM}]{total} files: {summary}[/]")
+        err().print(f"[{DIM}]{total} files: {summary}[/]")
     return worst
 
 
