@@ -141,7 +141,7 @@ async def test_receipts_on_request_verify(site: Served) -> None:
     data = base64url.decode(entry["receipt"])
     assert binary["entries"][0]["receipt"] == data
     receipt = Receipt.from_bytes(data)
-    receipt.verify_inclusion(parse_entry_id(entry["entry"]), keys[receipt.kid])
+    receipt.verify_inclusion(parse_entry_id(entry["entry"]), keys[receipt.kid or b""])
     assert receipt.inclusion[0].index == 2
     assert "receipt" not in (await ask(site, "session=s-1"))["entries"][0]
 

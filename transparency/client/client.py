@@ -22,6 +22,7 @@ from yarl import URL
 
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
 from transparency.client.retry import Backoff, parse_http_date
+from transparency.client.search import MAX_ANSWER, SearchPage, query_string, read_page
 from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
@@ -170,6 +171,20 @@ class LogClient:
     async def policy(self) -> bytes:
         """The registration policy in force, as the TOML document that stands on the log."""
         return (await self._get(self.url / "policy", TOML, MAX_POLICY)).body
+
+    async def search(self, parameters: Sequence[tuple[str, str]]) -> SearchPage:
+        """One page of entries by what they say (docs/search.md has the parameters); needs a token that may read."""
+        url = URL(f"{self.url / 'search'}?{query_string(parameters)}", encoded=True)
+        answer = await self._get(url, CBOR, MAX_ANSWER)
+        try:
+            page = read_page(answer.body)
+        except MalformedError as error:
+            raise _not_a_log(self.url, f"its search results are malformed ({error})") from error
+        if self._pinned is not None:
+            for hit in page.hits:
+                if hit.receipt is not None:
+                    check_receipt(hit.receipt, parse_entry_id(hit.entry_id), self._pinned)
+        return page
 
     async def put_artifact(self, record: bytes) -> bool:
         """Have the log keep *record* beside itself, under its SHA-256; True if it did not have it before."""

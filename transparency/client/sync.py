@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from transparency.client.client import LogClient, Submission
+from transparency.client.search import SearchPage
 from transparency.cose.keys import PublicKey
 
 _T = TypeVar("_T")
@@ -52,6 +53,9 @@ class SyncLogClient:
 
     def policy(self) -> bytes:
         return self._run(self._client.policy())
+
+    def search(self, parameters: Sequence[tuple[str, str]]) -> SearchPage:
+        return self._run(self._client.search(parameters))
 
     def put_artifact(self, record: bytes) -> bool:
         return self._run(self._client.put_artifact(record))

@@ -50,6 +50,7 @@ class SearchIndex:
         self.path = path
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
 
     def close(self) -> None:
         with self._lock:
@@ -152,7 +153,7 @@ class SearchIndex:
 
     def clear(self) -> None:
         """Forget everything. Whoever catches up next begins at the first entry."""
-        with self._lock:
+        with self._lock, _errors():
             search_schema.reset(self._writer())
         self.checkpoint()
 
@@ -213,8 +214,13 @@ class SearchIndex:
             return _count(run)
 
     def _writer(self) -> sqlite3.Connection:
+        """The writing connection; another one when somebody put a new file in the place of a damaged one."""
+        if self._connection is not None and self._file != _identity(self.path):
+            self._connection.close()
+            self._connection = None
         if self._connection is None:
             self._connection = search_schema.open_for_writing(self.path)
+            self._file = _identity(self.path)
         return self._connection
 
     @contextlib.contextmanager
@@ -246,6 +252,14 @@ def _is_here(artifacts: ArtifactStore, digest: str) -> bool:
         return artifacts.size(digest) >= 0
     except NotFoundError:
         return False
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _forget(run: Callable[..., sqlite3.Cursor], index: int) -> None:

@@ -19,6 +19,7 @@ from yarl import URL
 
 from transparency.log.admin import AdminServer
 from transparency.log.log import Log
+from transparency.log.search_worker import SearchWorker
 from transparency.server.access_log import JsonAccessLogger, access_log
 from transparency.server.app import create_app
 from transparency.server.protocol import Runner
@@ -41,7 +42,7 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
     admin = AdminServer(log)
     try:
         await admin.start()
-        async with listening(log, settings, tokens) as (service, url):
+        async with SearchWorker(log.data), listening(log, settings, tokens) as (service, url):
             with _stop_signal() as told:
                 on_ready(url)
                 await _first(told, service.failed)
