@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from transparency.errors import MalformedError
-from transparency.records import json_sequence, strict_json
+from transparency.records import json_sequence, strict_json, vac_cbor
 from transparency.records.json_text import follow
 from transparency.records.strict_json import without_bom
 
@@ -168,20 +168,28 @@ def strings_at(record: bytes, locations: Iterable[Location], *, by_line: bool) -
     if not wanted:
         return found
     data = without_bom(record)
+    if data[:1] >= b"\xa0":  # CBOR, which has no lines: no JSON text begins with such a byte
+        value = vac_cbor.json_form(vac_cbor.loads(data)).value
+        return {(1, text): target for text in wanted.get(1, ()) if (target := _string_at(value, text)) is not None}
     line, position = 1, 0
     for extent, value in _lines(data, frozenset(wanted)) if by_line else _values(data):
         line += data.count(b"\n", position, extent.start)
         last = line + data.count(b"\n", extent.start, extent.end)
         for number in _between(wanted, line, last):
             for text in wanted[number]:
-                try:
-                    target = follow(value, text)
-                except KeyError:
-                    continue
-                if isinstance(target, str):
+                target = _string_at(value, text)
+                if target is not None:
                     found[number, text] = target
         line, position = last, extent.end
     return found
+
+
+def _string_at(value: object, text: str) -> str | None:
+    try:
+        target = follow(value, text)
+    except KeyError:
+        return None
+    return target if isinstance(target, str) else None
 
 
 def _between(wanted: Mapping[int, object], first: int, last: int) -> Sequence[int]:

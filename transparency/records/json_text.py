@@ -108,12 +108,18 @@ class Edit(NamedTuple):
 def edited(raw: str, edits: Sequence[Edit]) -> str:
     """*raw* with the edits made; they are in order and do not overlap. What is not edited keeps its spelling."""
     places = _raw_offsets(raw, [offset for edit in edits for offset in (edit.start, edit.end)])
+    spans = zip(places[::2], places[1::2], strict=True)
+    return replaced(raw, [Edit(start, end, edit.text) for (start, end), edit in zip(spans, edits, strict=True)])
+
+
+def replaced(text: str, edits: Sequence[Edit]) -> str:
+    """A decoded string with the edits made."""
     pieces: list[str] = []
     position = 0
-    for number, edit in enumerate(edits):
-        pieces += (raw[position : places[2 * number]], edit.text)
-        position = places[2 * number + 1]
-    pieces.append(raw[position:])
+    for edit in edits:
+        pieces += (text[position : edit.start], edit.text)
+        position = edit.end
+    pieces.append(text[position:])
     return "".join(pieces)
 
 

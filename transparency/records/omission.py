@@ -72,6 +72,10 @@ class Omission:
     """What of one record is left out. ``mixed`` counts units left out whole that held something of another kind too."""
 
     def __init__(self, data: bytes, detected: Detected, kinds: Collection[str]) -> None:
+        if detected.format in (known.AGENT_TRACE, known.AGENT_TRACE_JSONL):
+            raise MalformedError(f"{detected.format.name} has no entries of a kind that could be left out")
+        if detected.format is known.VAC_CBOR:
+            raise MalformedError("of a VAC record in CBOR nothing is left out; give its JSON")
         self._format = detected.format
         self._kinds = frozenset(kinds)
         self._is_vac = detected.format is known.VAC_JSON
@@ -80,8 +84,6 @@ class Omission:
         # The path of the unit whose blocks are being looked at, while the walk over the file is inside it.
         self._within: Path | None = None
         self.mixed = 0
-        if detected.format in (known.AGENT_TRACE, known.AGENT_TRACE_JSONL):
-            raise MalformedError(f"{detected.format.name} has no entries of a kind that could be left out")
 
     def may_be(self, path: Path) -> bool:
         """Whether an object at *path* could be left out, for a walk that comes by in document order."""

@@ -5,6 +5,8 @@ format, has as many lines, and differs from the original in these characters alo
 a commitment (:mod:`disclosure`) and the owner a line in a side file. Marks are numbered as they stand in the file, so
 what a session that grows had already written is redacted alike each time: an earlier checkpoint stays a prefix.
 
+A record in CBOR is rewritten alike: its texts change, and nothing else does.
+
 Pure: salts are passed in. Memory is for the file, the result and one JSON value; JSONL is worked through line by line.
 """
 
@@ -20,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from transparency.cose import cbor
 from transparency.errors import MalformedError
 from transparency.records import format as known
-from transparency.records import json_sequence, strict_json, tree
+from transparency.records import json_sequence, strict_json, tree, vac_cbor
 from transparency.records.detect import Detected, UnknownFormatError, detect
 from transparency.records.disclosure import (
     MAX_LOCATION,
@@ -33,7 +35,7 @@ from transparency.records.disclosure import (
     mark_of,
 )
 from transparency.records.format import Format
-from transparency.records.json_text import Edit, Path, Walker, decoded, edited, object_end, pointer
+from transparency.records.json_text import Edit, Path, Walker, decoded, edited, object_end, pointer, replaced
 from transparency.records.omission import Omission
 from transparency.records.pseudonym import Renaming
 from transparency.records.redaction_rules import Rule
@@ -73,8 +75,8 @@ def redact(
     *salts* gives 32 fresh random bytes a call. MalformedError where the record is not strict, or has more to redact
     than a statement can declare.
     """
-    if format in (known.VAC_CBOR, known.COSE):
-        raise MalformedError(f"a {format.name} is not redacted here; redact the JSON it is made from")
+    if format is known.COSE:
+        raise MalformedError(f"a {format.name} is not redacted; redact the record, and sign it then")
     detected = Detected(format)
     renaming = Renaming.of(data, detected, pseudonym_key)
     omission = Omission(data, detected, omit) if omit else None
@@ -82,7 +84,10 @@ def redact(
     for identity, name in renaming.names.items():
         work.note(PSEUDONYM, Location(0, 0, name), identity)
     body = without_bom(data)
-    redacted = work.packed(body) if tree.is_packed(body) else b"".join(work.body(body, format, 1))
+    if format is known.VAC_CBOR:
+        redacted = b"".join(work.in_cbor(body))
+    else:
+        redacted = work.packed(body) if tree.is_packed(body) else b"".join(work.body(body, format, 1))
     if len(body) != len(data):
         redacted = BOM + redacted
     _check_same_shape(data, redacted, format)
@@ -121,7 +126,7 @@ def read_side_file(data: bytes) -> SideFile:
 
 def _check_same_shape(before: bytes, after: bytes, format_: Format) -> None:
     """What is promised, held against the result: it would be signed."""
-    if before.count(b"\n") != after.count(b"\n"):
+    if format_ is not known.VAC_CBOR and before.count(b"\n") != after.count(b"\n"):
         raise MalformedError("redacted, the record would have another number of lines")
     try:
         same = detect(after).format is format_
@@ -194,6 +199,19 @@ class _Redaction:
             yield self._value(raw, line)
             line += raw.count(b"\n")
             position = start + len(raw)
+        yield data[position:]
+
+    def in_cbor(self, data: bytes) -> Iterator[bytes]:
+        """The pieces of a record in CBOR. It has no lines: each location is on line 1, and its pointer as for JSON."""
+        vac_cbor.loads(data)
+        position = 0
+        for text in vac_cbor.texts(data):
+            plain = data[text.start : text.end].decode()
+            spans = self._spans(plain, self._rules if not text.is_key else ())
+            if spans:
+                yield data[position : text.head]
+                yield cbor.encode(replaced(plain, self._edits(plain, spans, text.path, 1)))
+                position = text.end
         yield data[position:]
 
     def _value(self, raw: bytes, line: int) -> bytes:

@@ -10,8 +10,9 @@ these the form for display and for canonical JSON, and says where it had to.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from transparency.cose import base64url, cbor
 from transparency.errors import MalformedError
@@ -126,7 +127,7 @@ def _json(value: object, path: Path, changed: list[str]) -> Any:  # noqa: ANN401
     if type(value) is dict:
         made: dict[str, Any] = {}
         for key, item in value.items():
-            name = key if type(key) is str else bytes_text(key) if type(key) is bytes else str(key)
+            name = _key(key)
             if name in made:
                 raise MalformedError(f"at {pointer(path)!a}: two keys of the map are one in JSON")
             if type(key) is not str:
@@ -134,6 +135,11 @@ def _json(value: object, path: Path, changed: list[str]) -> Any:  # noqa: ANN401
             made[name] = _json(item, (path, name), changed)
         return made
     return value
+
+
+def _key(key: object) -> str:
+    """A key as JSON has it."""
+    return key if type(key) is str else bytes_text(key) if type(key) is bytes else str(key)
 
 
 def entries(data: bytes) -> list[tuple[int, int]]:
@@ -149,6 +155,52 @@ def entries(data: bytes) -> list[tuple[int, int]]:
         places.append((pos, end))
         pos = end
     return places
+
+
+class Text(NamedTuple):
+    """A text: its item is ``data[head:end]``, its UTF-8 begins at *start*; *path* is as in ``json_form``."""
+
+    is_key: bool
+    path: tuple[str | int, ...]
+    head: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A container being walked: ``left`` of ``count`` items are still to come; of a map every other one is a key."""
+
+    is_map: bool
+    count: int
+    left: int
+    step: str | int = 0
+
+
+def texts(data: bytes) -> Iterator[Text]:
+    """Every text of a record that ``loads`` has taken, where it stands; without recursion."""
+    pos, frames = body(data), list[_Frame]()
+    while pos < len(data):
+        head, major = pos, data[pos] >> 5
+        argument, pos = _head(data, pos)
+        start, pos = pos, pos + (argument if major in (_BYTES, _TEXT) else 0)
+        frame = frames[-1] if frames else None
+        is_key = frame is not None and frame.is_map and frame.left % 2 == 0
+        if frame is not None and is_key:
+            frame.step = _key(cbor.read(data, head)[0])
+        elif frame is not None and not frame.is_map:
+            frame.step = frame.count - frame.left
+        if major == _TEXT:
+            yield Text(is_key, tuple(each.step for each in frames), head, start, pos)
+        items = argument * (major - _ARRAY + 1) if major in (_ARRAY, _MAP) else 0
+        if items:
+            frames.append(_Frame(major == _MAP, items, items))
+            continue
+        while frames:  # the item is complete, and with the last of its container that one too
+            frames[-1].left -= 1
+            if frames[-1].left:
+                break
+            frames.pop()
 
 
 def _member(data: bytes, pos: int, name: str) -> int | None:
