@@ -14,6 +14,14 @@ class MalformedError(TransparencyError):
     """Bytes are not of the one form their type has. The sender must send something else."""
 
 
+class PassphraseError(MalformedError):
+    """A private key is encrypted, and its passphrase is missing or wrong. Give the right one."""
+
+
+class SignerError(TransparencyError):
+    """A signer that lives elsewhere is not installed, or does not open its key."""
+
+
 class UnsupportedAlgorithmError(TransparencyError):
     """A signature or hash algorithm that is unknown, or does not fit the key."""
 
@@ -36,6 +44,10 @@ class RefusedError(TransparencyError):
 
 class CertificateError(RefusedError):
     """An X.509 certificate or chain does not say whose key signed; the message is the one reason."""
+
+
+class CertificateMissingError(CertificateError):
+    """A statement names a certificate that did not come with it. Supply it."""
 
 
 class NotFoundError(TransparencyError):

@@ -27,11 +27,11 @@ def test_a_private_key_survives_pem_with_and_without_a_password(name: str) -> No
 
 def test_a_password_that_is_missing_wrong_or_needless_is_told_apart() -> None:
     key = KEYS["EC P-256"]
-    with pytest.raises(MalformedError, match="needs a password"):
+    with pytest.raises(MalformedError, match="needs a passphrase"):
         PrivateKey.from_pem(key.to_pem(b"secret"))
-    with pytest.raises(MalformedError, match="password is wrong"):
+    with pytest.raises(MalformedError, match="passphrase is wrong"):
         PrivateKey.from_pem(key.to_pem(b"secret"), b"other")
-    with pytest.raises(MalformedError, match="has no password"):
+    with pytest.raises(MalformedError, match="has no passphrase"):
         PrivateKey.from_pem(key.to_pem(), b"secret")
 
 

@@ -14,9 +14,9 @@ from transparency.log.appender import Appender, Identity
 from transparency.log.documents import load_in_force
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
+from transparency.log.signers import ReceiptSigners
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Commit, Kind, NewEntry
-from transparency.policy import keyset
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement
 from transparency.testing import MadeLog
@@ -44,7 +44,6 @@ class _Writer:
         mark = Mark.open(made.watermark, config.origin)
         stack.callback(mark.close)
         in_force = load_in_force(self.store, config.origin, config.policy_key)
-        (receipts,) = in_force.keys.keys.current(keyset.RECEIPTS)
         tip = self.store.take_over() if take_over else self.store.tip()
         head = self.store.newest_head()
         assert head is not None
@@ -52,7 +51,7 @@ class _Writer:
             self.store,
             mark,
             Identity(config.iss, config.origin),
-            folder.load_key(keyset.RECEIPTS, receipts),
+            ReceiptSigners.open(in_force.keys.keys, folder.load_key, head.time).at,
             made.clock,
             tip,
             head.time,

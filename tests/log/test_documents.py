@@ -275,7 +275,9 @@ async def test_no_issuer_signs_with_a_key_of_the_service(tmp_path: Path) -> None
     async with running(made) as log:
         for role in (keyset.RECEIPTS, keyset.CHECKPOINTS, keyset.POLICY):
             for key in log.service_keys.current(role):
-                thief = SampleIssuer(iss="https://thief.example", key=Folder(made.data).load_key(role, key))
+                stolen = Folder(made.data).load_key(role, key)
+                assert isinstance(stolen, PrivateKey)
+                thief = SampleIssuer(iss="https://thief.example", key=stolen)
                 with pytest.raises((RefusedError, MalformedError), match="single-purpose"):
                     await log.update_policy(made.next_policy(log, adding(thief)))
         with pytest.raises(RefusedError, match="single-purpose"):

@@ -15,7 +15,7 @@ import aiohttp
 
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
-from transparency.cose.keys import PrivateKey
+from transparency.cose.keys import PrivateKey, Signer
 from transparency.log.create import create_log
 from transparency.log.documents import sign_document
 from transparency.log.log import Log, system_clock
@@ -90,7 +90,7 @@ class Served:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.ask("POST", path, data=io.BytesIO(data), headers={**COSE, **named})
 
-    def policy_key(self) -> PrivateKey:
+    def policy_key(self) -> Signer:
         return self.log._opened.folder.load_key(keyset.POLICY, self.log.policy.policy_key)
 
     def document(self, doc: Policy | ServiceKeys) -> bytes:

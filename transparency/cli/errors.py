@@ -67,6 +67,8 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.ProofError, Exit.NEGATIVE, "Do not rely on it; fetch the receipt from the log again."),
     (errors.PayloadMissingError, Exit.BAD_INPUT, "Give the file that was signed with --payload FILE."),
     (errors.UnsupportedAlgorithmError, Exit.BAD_INPUT, ""),
+    (errors.PassphraseError, Exit.BAD_INPUT, "Give it with --passphrase-file or TRANSPARENCY_PASSPHRASE."),
+    (errors.SignerError, Exit.BAD_INPUT, "docs/keys.md says how signers are named and installed."),
     (errors.MalformedError, Exit.BAD_INPUT, "`transparency inspect FILE` shows what a file is."),
     (errors.RefusedError, Exit.REFUSED, "`transparency policy show` lists what the log accepts."),
     (errors.NotFoundError, Exit.BAD_INPUT, ""),

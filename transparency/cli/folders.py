@@ -7,7 +7,6 @@ log: a running server through its socket, else the folder itself (design section
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,7 @@ def rotate_key(admin: Admin, folder: Folder, role: str, alg: int) -> tuple[Servi
     policy = Policy.from_toml(documents["policy"])
     signer = folder.load_key(keyset.POLICY, policy.policy_key)
     key = PrivateKey.generate(alg)
-    following = keys.rotated(role, key.public, previous=documents["keys-entry"], now=int(time.time()))
+    following = keys.rotated(role, key.public, previous=documents["keys-entry"], now=documents["time"])
     statement = sign_document(following, signer, keys.iss)
     # Never removed again: whatever the log answers, it may have committed the key set and need this key.
     folder.save_key(role, key)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 
 from transparency.cose.algorithms import RawPrivateKey, algorithm
 from transparency.cose.public_key import PublicKey
-from transparency.errors import MalformedError, UnsupportedAlgorithmError
+from transparency.errors import MalformedError, PassphraseError, UnsupportedAlgorithmError
 
 
 class Signer(Protocol):
@@ -25,6 +25,11 @@ class Signer(Protocol):
 
     def sign(self, data: bytes) -> bytes:
         """Sign ``data``, in the form COSE wants."""
+
+
+def is_encrypted(pem: bytes) -> bool:
+    """Whether a private key in PEM says that it is encrypted: PKCS #8, or OpenSSL's older way."""
+    return b"-----BEGIN ENCRYPTED PRIVATE KEY-----" in pem or b"Proc-Type: 4,ENCRYPTED" in pem
 
 
 class PrivateKey:
@@ -61,17 +66,23 @@ class PrivateKey:
             raise UnsupportedAlgorithmError(msg) from None
         except TypeError:
             # cryptography's way to say that a password is missing, or was given for a key that has none.
-            msg = "PEM: the key needs a password" if password is None else "PEM: the key has no password"
+            if password is None:
+                msg = "PEM: the key is encrypted and needs a passphrase"
+                raise PassphraseError(msg) from None
+            msg = "PEM: the key is not encrypted, so it has no passphrase"
             raise MalformedError(msg) from None
         except ValueError:
-            msg = "PEM: not a private key" + ("" if password is None else ", or the password is wrong")
+            if password is not None and is_encrypted(data):
+                msg = "PEM: the passphrase is wrong, or the file is damaged"
+                raise PassphraseError(msg) from None
+            msg = "PEM: not a private key"
             raise MalformedError(msg) from None
         return cls(raw, alg=alg)
 
     def to_pem(self, password: bytes | None = None) -> bytes:
-        """Give the key as PKCS #8, encrypted if there is a password."""
+        """Give the key as PKCS #8, encrypted if there is a passphrase."""
         if password == b"":
-            msg = "PEM: an empty password protects nothing; leave it out to write the key in the clear"
+            msg = "PEM: an empty passphrase protects nothing; leave it out to write the key in the clear"
             raise MalformedError(msg)
         encryption: serialization.KeySerializationEncryption = (
             serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
@@ -91,5 +102,5 @@ class PrivateKey:
         return f"<PrivateKey {self.public.kty_name} {algorithm(self.alg).name} kid={self.public.kid.hex()}>"
 
     def __reduce__(self) -> NoReturn:
-        msg = "a private key is not pickled; use to_pem with a password"
+        msg = "a private key is not pickled; use to_pem with a passphrase"
         raise TypeError(msg)

@@ -91,6 +91,8 @@ async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[st
             "policy-entry": log.policy_entry_id,
             "keys": log.service_keys_document,
             "keys-entry": log.service_keys_entry_id,
+            # A key that is in use from this moment on is in use at the very next head, whatever clock the command has.
+            "time": log.sequencer.decision_time(),
         }
     if operation in ("update-policy", "update-keys"):
         statement = arguments.get("statement")

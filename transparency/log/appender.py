@@ -14,6 +14,9 @@ the sequencer's; nobody else holds a reference.
    has checked that the tree at the mark's size has the mark's root.
 4. Only then does ``append`` return, and only then can a receipt be released.
 
+Which key signs a head follows from the registered key set and the head's time alone (policy/keyset.py), so an announced
+key takes over by itself, and whoever checks a head later, knows whose it must be.
+
 Head times never go back: a head's time is the clock's, but never less than its predecessor's.
 """
 
@@ -32,6 +35,8 @@ from transparency.statements.receipt import SignedHead, sign_head
 from transparency.statements.statement import Entry
 
 Clock = Callable[[], int]
+SignerAt = Callable[[int], Signer]
+"""Who signs a head of this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,14 @@ class Identity:
 
 class Appender:
     def __init__(
-        self, store: Store, mark: Mark | None, identity: Identity, signer: Signer, clock: Clock, tip: Tip, time: int
+        self,
+        store: Store,
+        mark: Mark | None,
+        identity: Identity,
+        signer_at: SignerAt,
+        clock: Clock,
+        tip: Tip,
+        time: int,
     ) -> None:
         self._store = store
         self._mark = mark
@@ -54,7 +66,7 @@ class Appender:
         self._time = time
         self._edge = RightEdge.load(tip.size, store.tile)
         self._spent = False
-        self.signer = signer
+        self._signer_at = signer_at
         self.on_commit: Callable[[int], None] = _nobody
 
     @property
@@ -70,21 +82,22 @@ class Appender:
         entries: Sequence[NewEntry],
         time: int,
         *,
-        signer: Signer | None = None,
+        signer_at: SignerAt | None = None,
         intake_done: Sequence[Entry] = (),
     ) -> SignedHead:
-        """Commit *entries* as one batch at *time*. *signer* takes over from this head on, if given (a rotation)."""
+        """Commit *entries* as one batch at *time*. *signer_at* decides from this head on, if given (a rotation)."""
         if self._spent:
             raise StoreError("an earlier write failed in doubt; restart the log to read what was kept")
         edge = self._edge.copy()
         tiles = edge.append([leaf_hash(new.entry) for new in entries])
+        time = max(time, self._time)
         head = sign_head(
-            signer or self.signer,
+            (signer_at or self._signer_at)(time),
             iss=self._identity.iss,
             origin=self._identity.origin,
             size=edge.size,
             root=edge.root(),
-            time=max(time, self._time),
+            time=time,
         )
         self._spent = True
         self._store.commit(Commit(self._tip, entries, tiles, head, intake_done))
@@ -95,8 +108,8 @@ class Appender:
         self._edge = edge
         self._tip = Tip(head.size, head.root, self._tip.epoch)
         self._time = head.time
-        if signer is not None:
-            self.signer = signer
+        if signer_at is not None:
+            self._signer_at = signer_at
         return head
 
 

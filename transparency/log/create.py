@@ -15,7 +15,7 @@ from pathlib import Path
 
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
-from transparency.errors import LogUnusableError
+from transparency.errors import LogUnusableError, UnsupportedAlgorithmError
 from transparency.log import schema
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import sign_document
@@ -28,16 +28,6 @@ from transparency.policy import keyset
 from transparency.policy.document import Issuer, Policy
 from transparency.policy.keyset import ServiceKey, ServiceKeys
 from transparency.statements.statement import Statement
-
-# Receipts in the one algorithm that every independent verifier takes (RFC 9942 §7.1); checkpoints in the two that
-# the C2SP ecosystem asks for (AMB-14).
-_KEYS = (
-    (keyset.RECEIPTS, "ES256"),
-    (keyset.CHECKPOINTS, "Ed25519"),
-    (keyset.CHECKPOINTS, "ML-DSA-44"),
-    (keyset.POLICY, "Ed25519"),
-    (keyset.OPERATIONS, "Ed25519"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +46,10 @@ def create_log(
     iss: str | None = None,
     watermark: Path | None = None,
     issuers: Sequence[Issuer] = (),
+    receipt_alg: str = keyset.RECEIPT_ALGORITHMS[0],
+    passphrase: bytes | None = None,
 ) -> Created:
-    """A new log in *data*, which must be absent or empty."""
+    """A new log in *data*, which must be absent or empty. With a *passphrase* its private keys are encrypted."""
     data = data.absolute()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise LogUnusableError(f"{data} is not an empty folder; name another, or use the log that is there")
@@ -67,9 +59,13 @@ def create_log(
     check_outside(mark_path, data)
     if mark_path.exists():
         raise _taken(mark_path, origin)
+    keys = _generate(receipt_alg)
     making = data.with_name(f".{data.name}.{secrets.token_hex(4)}.new")
     try:
-        created, mark = _fill(make_folder(making), origin, iss, mark_path, clock(), tuple(issuers))
+        folder = make_folder(making)
+        for role, key in keys:
+            folder.write_key(role, key, passphrase)
+        created, mark = _fill(folder, keys, origin, iss, mark_path, clock(), tuple(issuers))
         publish_folder(Folder(making), data)
     finally:
         shutil.rmtree(making, ignore_errors=True)
@@ -94,12 +90,23 @@ def _taken(mark: Path, origin: str) -> LogUnusableError:
     return LogUnusableError(f"{mark} is a file already, and no high-water mark; name a new file with --watermark")
 
 
+def _generate(receipt_alg: str) -> list[tuple[str, PrivateKey]]:
+    """One key a purpose, two for checkpoints."""
+    if receipt_alg not in keyset.RECEIPT_ALGORITHMS:
+        raise UnsupportedAlgorithmError(f"receipts are signed with {', '.join(keyset.RECEIPT_ALGORITHMS)}")
+    names = {**keyset.DEFAULT_ALGORITHMS, keyset.RECEIPTS: (receipt_alg,)}
+    return [(role, PrivateKey.generate(algorithm(name).id)) for role in keyset.ROLES for name in names[role]]
+
+
 def _fill(
-    folder: Folder, origin: str, iss: str, mark_path: Path, now: int, issuers: tuple[Issuer, ...]
+    folder: Folder,
+    private: Sequence[tuple[str, PrivateKey]],
+    origin: str,
+    iss: str,
+    mark_path: Path,
+    now: int,
+    issuers: tuple[Issuer, ...],
 ) -> tuple[Created, MarkValue]:
-    private = [(role, PrivateKey.generate(algorithm(name).id)) for role, name in _KEYS]
-    for role, key in private:
-        folder.save_key(role, key)
     receipts = next(key for role, key in private if role == keyset.RECEIPTS)
     signer = next(key for role, key in private if role == keyset.POLICY)
     policy = Policy(log=origin, generation=1, previous="", policy_key=signer.public, issuers=issuers)
@@ -115,7 +122,7 @@ def _fill(
     schema.create(folder.database, EMPTY_ROOT)
     store = SqliteStore(folder.database)
     try:
-        appender = Appender(store, None, Identity(iss, origin), receipts, lambda: now, store.take_over(), now)
+        appender = Appender(store, None, Identity(iss, origin), lambda _: receipts, lambda: now, store.take_over(), now)
         # Both in one batch: the first head has size 2, so no inclusion path is ever empty (AMB-2).
         head = appender.append(
             [

@@ -57,7 +57,7 @@ class InForce:
         keys = read_keys(statement)
         self._check_signer(statement)
         _check_place("key set", keys, self.keys.keys, self.keys.entry_id)
-        _check_nothing_forgotten(self.keys.keys, keys)
+        keys.check_follows(self.keys.keys)
         _check_single_purpose(self.policy.policy, keys)
         if keys.iss != self.keys.keys.iss:
             raise RefusedError("the key set changes the service's iss, which its receipts carry")
@@ -110,7 +110,7 @@ def bootstrap(first: Statement, second: Statement, origin: str, policy_key: byte
     """Entries 0 and 1: accepted because the policy key they name is the pinned one (REG-9)."""
     policy, keys = read_policy(first, whole=whole), read_keys(second)
     if policy.policy_key.thumbprint != policy_key:
-        raise LogUnusableError("entry 0 names another policy key than the one pinned in config.toml")
+        raise LogUnusableError("entry 0 names another policy key than the pinned one")
     for statement in (first, second):
         _check_signature(statement, policy.policy_key)
     if policy.log != origin or keys.log != origin or policy.generation != 1 or keys.generation != 1:
@@ -170,9 +170,3 @@ def _check_single_purpose(policy: Policy, keys: ServiceKeys) -> None:
     for issuer in policy.issuers:
         if any(key.thumbprint in service for key in issuer.keys):
             raise RefusedError(f"the issuer {issuer.iss!r} uses a key of the service; keys are single-purpose")
-
-
-def _check_nothing_forgotten(old: ServiceKeys, new: ServiceKeys) -> None:
-    have = {(item.role, item.key.kid, item.key.thumbprint) for item in new.keys}
-    if any((item.role, item.key.kid, item.key.thumbprint) not in have for item in old.keys):
-        raise RefusedError("the key set leaves out a key this log has used; old keys stay resolvable for ever")

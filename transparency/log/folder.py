@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from transparency.cose.keys import PrivateKey, PublicKey
-from transparency.errors import FolderOwnedError, LogUnusableError, MalformedError
+from transparency.cose.keys import PrivateKey, PublicKey, Signer, is_encrypted, load_signer
+from transparency.errors import FolderOwnedError, LogUnusableError, MalformedError, PassphraseError, SignerError
 from transparency.log.durable import create_durably, sync_folder
 from transparency.policy.toml import Table, load, quote
+
+Passphrase = Callable[[], bytes | None]
+"""Asked when an encrypted key is met, and not before; None for "there is none"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
     path: Path
+    passphrase: Passphrase | None = field(default=None, repr=False, compare=False)
 
     @property
     def database(self) -> Path:
@@ -59,23 +64,57 @@ class Folder:
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()
 
+    @property
+    def encrypts(self) -> bool:
+        """Whether this folder's private keys are encrypted: then a new one is, too."""
+        return any(is_encrypted(path.read_bytes()) for path in self.keys.glob("*.pem"))
+
     def save_key(self, role: str, key: PrivateKey) -> Path:
-        path = self.keys / f"{role}-{key.public.thumbprint.hex()[:16]}.pem"
-        create_durably(path, key.to_pem())
+        return self.write_key(role, key, self._ask() if self.encrypts else None)
+
+    def write_key(self, role: str, key: PrivateKey, password: bytes | None) -> Path:
+        path = self._key_path(role, key.public, ".pem")
+        create_durably(path, key.to_pem(password))
         return path
 
-    def load_key(self, role: str, public: PublicKey) -> PrivateKey:
+    def save_signer(self, role: str, public: PublicKey, name: str) -> Path:
+        """For a key that lives elsewhere: the name by which its signer is opened (cose/signers.py)."""
+        path = self._key_path(role, public, ".signer")
+        create_durably(path, f"{name}\n".encode())
+        return path
+
+    def load_key(self, role: str, public: PublicKey) -> Signer:
         """The private half of *public*; its file is found by role and thumbprint, and must be that key."""
-        path = self.keys / f"{role}-{public.thumbprint.hex()[:16]}.pem"
+        path = self._key_path(role, public, ".pem")
+        elsewhere = self._key_path(role, public, ".signer")
         try:
-            key = PrivateKey.from_pem(path.read_bytes(), alg=public.alg).with_kid(public.kid)
+            key: Signer = self._open_signer(elsewhere) if elsewhere.exists() else self._read_key(path, public)
         except FileNotFoundError as error:
             raise LogUnusableError(f"the {role} key is missing: {path} should hold it") from error
-        except (OSError, MalformedError) as error:
+        except PassphraseError as error:
+            raise PassphraseError(f"the {role} key {path} cannot be read: {error}") from error
+        except (OSError, MalformedError, SignerError) as error:
             raise LogUnusableError(f"the {role} key {path} cannot be read: {error}") from error
-        if key.public.thumbprint != public.thumbprint:
+        if key.public.thumbprint != public.thumbprint or key.public.kid != public.kid:
             raise LogUnusableError(f"{path} holds another key than the log's {role} key")
         return key
+
+    def _read_key(self, path: Path, public: PublicKey) -> PrivateKey:
+        pem = path.read_bytes()
+        password = self._ask() if is_encrypted(pem) else None
+        return PrivateKey.from_pem(pem, password, alg=public.alg).with_kid(public.kid)
+
+    def _open_signer(self, path: Path) -> Signer:
+        return load_signer(path.read_text(encoding="utf-8").removesuffix("\n"))
+
+    def _ask(self) -> bytes:
+        password = None if self.passphrase is None else self.passphrase()
+        if password is None:
+            raise PassphraseError("it is encrypted and needs a passphrase")
+        return password
+
+    def _key_path(self, role: str, public: PublicKey, ending: str) -> Path:
+        return self.keys / f"{role}-{public.thumbprint.hex()[:16]}{ending}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
 from transparency.log.opening import check_mark
+from transparency.log.search_check import check_index
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
@@ -80,6 +81,7 @@ def fsck(
             if not without_mark:
                 check.mark(watermark or config.watermark)
             _check_artifacts(ArtifactStore(folder.artifacts), report)
+            check_index(folder.search, store, ArtifactStore(folder.artifacts), report.add)
         except StoreError as error:
             report.add("store", str(error))
         return report
@@ -203,7 +205,7 @@ class _Check:
         if self._in_force is None:
             return
         keys = self._in_force.keys.keys
-        key = next((key for key in keys.current(keyset.RECEIPTS) if key.kid == head.kid), None)
+        key = next((key for key in keys.at(keyset.RECEIPTS, head.time) if key.kid == head.kid), None)
         if key is None:
             self.report.add(where, "is signed by a key that was not the receipts key in use")
             return

@@ -31,6 +31,7 @@ from transparency.log.opening import Opened, open_log
 from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
 from transparency.log.sequencer import Candidate, Sequenced, Sequencer
+from transparency.log.signers import ReceiptSigners
 from transparency.log.store import IntakeRow, Kind, StoredEntry
 from transparency.log.updates import keys_candidate, policy_candidate
 from transparency.policy import keyset
@@ -225,14 +226,13 @@ class Log:
         return self._registered(statement.entry, await self.sequencer.submit(candidate))
 
     async def update_keys(self, data: bytes) -> Registered:
-        """The next key set, signed by the policy key. A new receipts key signs from this very head on."""
+        """The next key set, signed by the policy key: in force from this head on, an announced key from its time."""
         statement = Statement.from_bytes(data)
         if statement.entry_id == self.service_keys_entry_id:
             return self._known(statement.entry, self._in_force.keys.index)
         keys = self._in_force.admit_keys(statement)
-        (receipts,) = keys.current(keyset.RECEIPTS)
-        signer = self._opened.folder.load_key(keyset.RECEIPTS, receipts)
-        candidate = keys_candidate(statement, keys, signer, lambda: self._in_force, self._put_in_force)
+        signers = ReceiptSigners.open(keys, self._opened.folder.load_key, self.sequencer.decision_time())
+        candidate = keys_candidate(statement, keys, signers.at, lambda: self._in_force, self._put_in_force)
         return self._registered(statement.entry, await self.sequencer.submit(candidate))
 
     def _put_in_force(self, in_force: InForce) -> None:
@@ -262,7 +262,12 @@ class Log:
         """Register what the service states about itself, by its operations key (policy/operations.py)."""
         for _ in range(MAX_JUDGEMENTS):
             statement = sign_operation(
-                self.service_keys, self._opened.folder.load_key, subject, payload, content_type, self._clock()
+                self.service_keys,
+                self._opened.folder.load_key,
+                subject,
+                payload,
+                content_type,
+                self.sequencer.decision_time(),
             )
             index = self.sequencer.find(statement.entry)
             if index is not None:

@@ -16,8 +16,9 @@ from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
-from transparency.log.folder import Config, Folder, Ownership
+from transparency.log.folder import Config, Folder, Ownership, Passphrase
 from transparency.log.mark import Mark, MarkValue, check_outside
+from transparency.log.signers import LoadKey, ReceiptSigners
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.proofs import root_at
@@ -56,6 +57,7 @@ def open_log(
     clock: Clock,
     watermark: Path | None = None,
     allow_lost_key: bool = False,
+    passphrase: Passphrase | None = None,
     wrap_store: Callable[[Store], Store] | None = None,
     open_mark_file: Callable[[Path], DurableFile] = DurableFile,
 ) -> Opened:
@@ -63,8 +65,9 @@ def open_log(
 
     A *watermark* that opens takes the place of the one in config.toml: whoever moved it says so once. With
     *allow_lost_key* the log opens although its receipts key is gone, to do the one thing that helps: rotate it.
+    *passphrase* is asked if the folder's keys are encrypted.
     """
-    folder = Folder(data.absolute())
+    folder = Folder(data.absolute(), passphrase)
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
     ownership = Ownership(folder)
@@ -75,8 +78,8 @@ def open_log(
             store = wrap_store(store)
         try:
             mark_path = (watermark or config.watermark).absolute()
-            signer_of = _perhaps_lost_signer if allow_lost_key else _receipt_signer
-            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, signer_of)
+            load_key = _perhaps_lost(folder) if allow_lost_key else _wanted(folder)
+            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, load_key)
         except StoreError as error:
             store.close()
             raise LogUnusableError(
@@ -98,7 +101,7 @@ def _check(
     watermark: Path,
     open_mark_file: Callable[[Path], DurableFile],
     clock: Clock,
-    signer_of: Callable[[Folder, InForce], Signer],
+    load_key: LoadKey,
 ) -> Opened:
     tip = store.take_over()
     head = check_tip(store, tip)
@@ -109,7 +112,7 @@ def _check(
             "put config.toml right"
         )
     check_head_signature(head, in_force)
-    signer = signer_of(folder, in_force)
+    signers = ReceiptSigners.open(in_force.keys.keys, load_key, head.time)
     check_outside(watermark, folder.path)
     mark = _open_mark(watermark, config.origin, tip, open_mark_file)
     try:
@@ -122,7 +125,7 @@ def _check(
         if watermark != config.watermark:
             replace(config, watermark=watermark).write(folder.config)
         identity = Identity(in_force.keys.keys.iss, config.origin)
-        appender = Appender(store, mark, identity, signer, clock, tip, head.time)
+        appender = Appender(store, mark, identity, signers.at, clock, tip, head.time)
         return Opened(folder, config, ownership, store, mark, in_force, appender)
     except BaseException:
         mark.close()
@@ -149,7 +152,7 @@ def check_tip(store: Store, tip: Tip) -> SignedHead:
 
 def check_head_signature(head: SignedHead, in_force: InForce) -> None:
     keys = in_force.keys.keys
-    key = next((key for key in keys.current(keyset.RECEIPTS) if key.kid == head.kid), None)
+    key = next((key for key in keys.at(keyset.RECEIPTS, head.time) if key.kid == head.kid), None)
     if key is None:
         raise LogUnusableError("the newest head is signed by a key that is not this log's receipts key in use")
     try:
@@ -184,22 +187,25 @@ def _open_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], Du
     return Mark.open(path, origin, open_file)
 
 
-def _perhaps_lost_signer(folder: Folder, in_force: InForce) -> Signer:
-    try:
-        return _receipt_signer(folder, in_force)
-    except LogUnusableError as error:
-        (public,) = in_force.keys.keys.current(keyset.RECEIPTS)
-        return _LostKey(public, public.default_alg, error)
+def _perhaps_lost(folder: Folder) -> LoadKey:
+    def load(role: str, public: PublicKey) -> Signer:
+        try:
+            return folder.load_key(role, public)
+        except LogUnusableError as error:
+            return _LostKey(public, public.default_alg, error)
+
+    return load
 
 
-def _receipt_signer(folder: Folder, in_force: InForce) -> Signer:
-    (public,) = in_force.keys.keys.current(keyset.RECEIPTS)
-    try:
-        return folder.load_key(keyset.RECEIPTS, public)
-    except LogUnusableError as error:
-        raise LogUnusableError(
-            f"{error}. Put it back; if it is lost, `transparency log rotate-key --data {folder.path}` makes a new one"
-        ) from error
+def _wanted(folder: Folder) -> LoadKey:
+    def load(role: str, public: PublicKey) -> Signer:
+        try:
+            return folder.load_key(role, public)
+        except LogUnusableError as error:
+            way_out = f"`transparency log rotate-key --data {folder.path}` makes a new one"
+            raise LogUnusableError(f"{error}. Put it back; if it is lost, {way_out}") from error
+
+    return load
 
 
 @dataclass(frozen=True, slots=True)

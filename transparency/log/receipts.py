@@ -1,7 +1,7 @@
 """Receipts on demand: from stored heads and tiles, for any entry, at any time (REG-14).
 
 Entry *i*'s receipt is built from the first head that covers it while that head's key is current, so that the same
-statement gives the same receipt; once that key is retired, from the newest head (API-4).
+statement gives the same receipt; once that key is retired, from the newest head (API-4). A compromised key always is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class Receipts:
         head = self._store.head_covering(index)
         if head is None or head.size > self._published():
             raise NotFoundError(f"no tree head covers index {index}")
-        if head.kid not in {key.kid for key in keys.current(keyset.RECEIPTS)}:
-            return self.newest()
-        return head
+        if any(key.kid == head.kid for key in keys.current(keyset.RECEIPTS)):
+            return head
+        newest = self.newest()
+        # While another key is announced, the one in use is not the last in line, and its receipts need no renewal.
+        return head if any(key.kid == head.kid for key in keys.at(keyset.RECEIPTS, newest.time)) else newest
 
     def head_of_size(self, size: int) -> SignedHead:
         head = self._store.head(size) if size <= self._published() else None

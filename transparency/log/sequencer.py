@@ -34,9 +34,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from transparency.cose.keys import Signer
 from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
-from transparency.log.appender import Appender
+from transparency.log.appender import Appender, SignerAt
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.receipt import SignedHead
@@ -63,7 +62,7 @@ class Candidate:
     check: Callable[[], None] | None = None
     # Called after the commit, before anything else is sequenced.
     took_effect: Callable[[int, SignedHead], None] | None = None
-    signer: Signer | None = None
+    signer_at: SignerAt | None = None
 
     @property
     def size(self) -> int:
@@ -268,9 +267,9 @@ class Sequencer:
             return
         new = [waiting.new for waiting in batch]
         done = [entry.entry for entry in new if entry.entry in self.pending_intake]
-        signer = batch[-1].candidate.signer
+        signer_at = batch[-1].candidate.signer_at
         first = self._appender.tip.size
-        head = await self.write(lambda: self._appender.append(new, time, signer=signer, intake_done=done))
+        head = await self.write(lambda: self._appender.append(new, time, signer_at=signer_at, intake_done=done))
         self._release(batch, first, head, done)
         if len(self._recent) >= INDEX_EVERY:
             await self._extend_index(head.size)

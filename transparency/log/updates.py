@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transparency.cose.keys import Signer
 from transparency.errors import JudgementStaleError
+from transparency.log.appender import SignerAt
 from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
 from transparency.log.sequencer import Candidate, document_judgement
 from transparency.log.store import Kind
@@ -31,8 +31,10 @@ def policy_candidate(statement: Statement, policy: Policy, current: Current, put
     return Candidate(statement, judgement, Kind.POLICY, check=check, took_effect=took_effect)
 
 
-def keys_candidate(statement: Statement, keys: ServiceKeys, signer: Signer, current: Current, put: Put) -> Candidate:
-    """*signer* holds the receipts key of *keys*: it signs from this very head on."""
+def keys_candidate(
+    statement: Statement, keys: ServiceKeys, signer_at: SignerAt, current: Current, put: Put
+) -> Candidate:
+    """*signer_at* holds the receipts keys of *keys*: it decides from this very head on."""
     generation = current().policy.policy.generation
 
     def took_effect(index: int, _: SignedHead) -> None:
@@ -44,4 +46,4 @@ def keys_candidate(statement: Statement, keys: ServiceKeys, signer: Signer, curr
         current().admit_keys(statement)
 
     judgement = document_judgement(generation)
-    return Candidate(statement, judgement, Kind.KEYS, check=check, took_effect=took_effect, signer=signer)
+    return Candidate(statement, judgement, Kind.KEYS, check=check, took_effect=took_effect, signer_at=signer_at)
