@@ -1,4 +1,4 @@
-"""``transparency log status|fsck|manifest|backup|restore|rotate-key``: looking after a log."""
+"""``transparency log status|fsck|reindex|manifest|backup|restore|rotate-key``: looking after a log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from transparency.cli import manifest
+from transparency.cli import manifest, reindex
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, refuse_existing_log, require_log, rotate_key
-from transparency.cli.output import BAD, GOOD, done, err, note, out, print_json, print_tree, safe, timestamp, warn
+from transparency.cli.output import BAD, GOOD, done, note, out, print_json, print_tree, progress, safe, timestamp, warn
 from transparency.cli.settings import data_option, json_option
 from transparency.cose.algorithms import algorithm
 from transparency.log import backup as backups
@@ -31,10 +30,11 @@ _ROLES = [keyset.RECEIPTS, keyset.OPERATIONS]
 
 @click.group()
 def command() -> None:
-    """Look after a log: status, fsck, manifest, backup, restore, rotate-key."""
+    """Look after a log: status, fsck, reindex, manifest, backup, restore, rotate-key."""
 
 
 command.add_command(manifest.command)
+command.add_command(reindex.command)
 
 
 @command.command(epilog="\b\nExample: transparency log status --data ./log")
@@ -71,14 +71,11 @@ def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> No
     if no_mark and watermark is not None:
         raise CommandError(Exit.USAGE, "--no-mark and --watermark exclude each other")
     require_log(data)
-    with Progress(
-        TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=err(), transient=True, disable=as_json or not err().is_terminal,
-    ) as progress:  # fmt: skip
-        task = progress.add_task("entries", total=None)
+    with progress("checking", quiet=as_json) as bar:
+        task = bar.add_task("entries", total=None)
         report = check_log(
             data, watermark=watermark, without_mark=no_mark,
-            progress=lambda count, total: progress.update(task, completed=count, total=total),
+            progress=lambda count, total: bar.update(task, completed=count, total=total),
         )  # fmt: skip
     if as_json:
         findings = [{"where": finding.where, "what": finding.what} for finding in report.findings]

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-from rich.table import Table
+from rich.markup import escape
 
 from transparency.cli.connection import connect
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import read_input, write_output
-from transparency.cli.output import done, note, out, print_json, safe, timestamp, warn
+from transparency.cli.output import done, note, out, print_json, timestamp, warn
 from transparency.cli.settings import json_option, log_options
 from transparency.client.search import SearchHit, SearchPage
 from transparency.client.sync import SyncLogClient
+from transparency.display import safe_text
 
 PAGE: Final = 100
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}")
@@ -141,20 +142,26 @@ def _plain(hit: SearchHit) -> dict[str, Any]:
 
 
 def _print(hits: list[SearchHit]) -> None:
-    if not hits:
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("index", "registered", "issuer", "subject", "agent", "model", "entry"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("index", "registered", "entry"))
-    for hit in hits:
-        facts = hit.facts
-        agent = "/".join(str(facts[name]) for name in ("agent", "version") if facts.get(name))
-        cells = (
-            str(hit.index), timestamp(hit.time), facts.get("issuer", "(erased)" if facts.get("erased") else "-"),
-            facts.get("subject", "-"), agent or facts.get("vendor", "-"), _few(facts.get("models", [])), hit.entry_id,
-        )  # fmt: skip
-        table.add_row(*(safe(cell) for cell in cells))
-    out().print(table)
+    """Columns as wide as what is in them; a line is never broken, so that it can be cut and sorted."""
+    rows = [_HEADER, *(_cells(hit) for hit in hits)] if hits else []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))] if rows else []
+    for number, row in enumerate(rows):
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        out().print(f"[bold]{escape(line)}[/]" if number == 0 else escape(line))
+
+
+_HEADER: Final = ("index", "registered", "entry", "agent", "model", "issuer", "subject")
+
+
+def _cells(hit: SearchHit) -> tuple[str, ...]:
+    facts = hit.facts
+    agent = "/".join(str(facts[name]) for name in ("agent", "version") if facts.get(name))
+    cells = (
+        str(hit.index), timestamp(hit.time), hit.entry_id, agent or facts.get("vendor", "-"),
+        _few(facts.get("models", [])), facts.get("issuer", "(erased)" if facts.get("erased") else "-"),
+        facts.get("subject", "-"),
+    )  # fmt: skip
+    return tuple(safe_text(cell) for cell in cells)
 
 
 def _few(names: list[str]) -> str:
