@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from transparency.records.a2a_traces import MAX_NESTING, camel, field
 from transparency.records.timestamps import instant
-from transparency.records.violation import MAX_VIOLATIONS, Level, Violation, token
+from transparency.records.violation import Findings, Violation, token
 
 _INT64: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _INT64_RANGE: Final = range(-(1 << 63), 1 << 63)
@@ -29,23 +29,10 @@ _AGENT: Final = ("agent_url", "agent_name", "requests", "response_trace")
 _DIALECT: Final = ("name", "parameters", "requests", "step_type", "error", "agent_url", "response_trace")
 
 
-class _Found:
-    def __init__(self) -> None:
-        self.violations: list[Violation] = []
+class _Found(Findings):
+    """Findings about the fields of a proto message."""
 
-    @property
-    def full(self) -> bool:
-        return len(self.violations) >= MAX_VIOLATIONS
-
-    def add(self, level: Level, pointer: str, message: str) -> None:
-        if not self.full:
-            self.violations.append(Violation(level, pointer, message))
-
-    def wrong(self, pointer: str, message: str) -> None:
-        self.add("violation", pointer, message)
-
-    def odd(self, pointer: str, message: str) -> None:
-        self.add("warning", pointer, message)
+    __slots__ = ()
 
     def names(self, value: Mapping[str, Any], known: tuple[str, ...], at: str, dialect: tuple[str, ...] = ()) -> None:
         """Members by name: unknown ones, those of the dialect, and a field that stands there in both spellings."""

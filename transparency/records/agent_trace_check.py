@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from transparency.records.timestamps import instant
-from transparency.records.violation import MAX_VIOLATIONS, Level, Violation, token
+from transparency.records.violation import Findings, Violation, token
 
 CONTRIBUTORS: Final = ("human", "ai", "mixed", "unknown")
 _VCS: Final = ("git", "jj", "hg", "svn")
@@ -34,19 +34,10 @@ _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class _Found:
-    def __init__(self) -> None:
-        self.violations: list[Violation] = []
+class _Found(Findings):
+    """Findings about the members of a trace record."""
 
-    def add(self, level: Level, pointer: str, message: str) -> None:
-        if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(Violation(level, pointer, message))
-
-    def wrong(self, pointer: str, message: str) -> None:
-        self.add("violation", pointer, message)
-
-    def odd(self, pointer: str, message: str) -> None:
-        self.add("warning", pointer, message)
+    __slots__ = ()
 
     def text(self, value: Mapping[str, Any], name: str, at: str, *, required: bool = False) -> str | None:
         """A string member: its absence or other type is reported here, its form by the caller."""
@@ -76,7 +67,7 @@ class _Found:
                 check(self, item, f"{at}/{name}/{number}")
             else:
                 self.wrong(f"{at}/{name}/{number}", "not an object")
-            if len(self.violations) >= MAX_VIOLATIONS:
+            if self.full:
                 return
 
 

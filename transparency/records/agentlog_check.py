@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from transparency.records.agentlog_metrics import Tally
-from transparency.records.violation import MAX_VIOLATIONS, Level, Violation, token
+from transparency.records.violation import Findings, Level, Violation, token
 
 # ISO 8601 as the prose asks; without an offset it names no instant, which is worth a warning.
 _TIME: Final = re.compile(
@@ -144,7 +145,7 @@ _WHOLE_EVENTS: Final = {kind: {**_EVENT, **shape} for kind, shape in EVENTS.item
 
 def check_document(root: Mapping[str, Any], events: Iterable[Any] | None) -> list[Violation]:
     """Check the members of the root without its events, and the events; None where they are no array."""
-    found = _Found()
+    found = Findings()
     _version(found, root.get("specVersion"))
     _object(found, "", {name: value for name, value in root.items() if name != "events"}, "root", SHAPES["root"])
     if events is None:
@@ -155,33 +156,19 @@ def check_document(root: Mapping[str, Any], events: Iterable[Any] | None) -> lis
     for index, event in enumerate(events):
         _event(found, f"/events/{index}", event, seen)
         tally.event(index, event)
-    found.warn_all(tally.disorder())
-    found.warn_all(tally.orphans(seen))
-    found.warn_all(tally.disagreements(root))
+    for pointer, message in chain(tally.disorder(), tally.orphans(seen), tally.disagreements(root)):
+        found.odd(pointer, message)
     return found.violations
 
 
-@dataclass(slots=True)
-class _Found:
-    violations: list[Violation] = field(default_factory=list)
-
-    def add(self, level: Level, pointer: str, message: str) -> None:
-        if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(Violation(level, pointer, message))
-
-    def warn_all(self, warnings: Iterable[tuple[str, str]]) -> None:
-        for pointer, message in warnings:
-            self.add("warning", pointer, message)
-
-
-def _version(found: _Found, version: object) -> None:
+def _version(found: Findings, version: object) -> None:
     if version == "0.1.0":
         found.add("warning", "/specVersion", '"0.1.0" is the version before; it is checked by the rules of 0.2.0')
     elif isinstance(version, str) and version != "0.2.0":
         found.add("violation", "/specVersion", 'must be "0.2.0"')
 
 
-def _event(found: _Found, pointer: str, event: object, seen: set[str]) -> None:
+def _event(found: Findings, pointer: str, event: object, seen: set[str]) -> None:
     if not isinstance(event, dict):
         found.add("violation", pointer, "an event must be an object")
         return
@@ -201,7 +188,7 @@ def _event(found: _Found, pointer: str, event: object, seen: set[str]) -> None:
     _object(found, pointer, event, str(kind), shape)
 
 
-def _object(found: _Found, pointer: str, value: Mapping[str, Any], what: str, shape: Mapping[str, Member]) -> None:
+def _object(found: Findings, pointer: str, value: Mapping[str, Any], what: str, shape: Mapping[str, Member]) -> None:
     """No recursion to speak of: shapes nest three deep."""
     for name, member in shape.items():
         if member.required and name not in value:
@@ -217,7 +204,7 @@ def _object(found: _Found, pointer: str, value: Mapping[str, Any], what: str, sh
         _member(found, place, held, known)
 
 
-def _member(found: _Found, place: str, value: object, member: Member) -> None:
+def _member(found: Findings, place: str, value: object, member: Member) -> None:
     level: Level = "warning" if member.by_schema else "violation"
     if value is None and member.nullable:
         return
@@ -239,7 +226,7 @@ def _member(found: _Found, place: str, value: object, member: Member) -> None:
             found.add(level, place, "must be one of " + ", ".join(sorted(member.values)))
 
 
-def _array(found: _Found, place: str, value: object, kind: str, level: Level) -> None:
+def _array(found: Findings, place: str, value: object, kind: str, level: Level) -> None:
     if not isinstance(value, list):
         found.add(level, place, "not an array")
         return
@@ -252,7 +239,7 @@ def _array(found: _Found, place: str, value: object, kind: str, level: Level) ->
             found.add(level, f"{place}/{index}", "not an object")
 
 
-def _time(found: _Found, place: str, value: object) -> None:
+def _time(found: Findings, place: str, value: object) -> None:
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST_TIME else None
     if match is None:
         found.add("violation", place, "not an ISO 8601 date and time")

@@ -23,6 +23,29 @@ class Violation:
     message: str
 
 
+class Findings:
+    """What a check has found so far, at most MAX_VIOLATIONS of it."""
+
+    __slots__ = ("violations",)
+
+    def __init__(self) -> None:
+        self.violations: list[Violation] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self.violations) >= MAX_VIOLATIONS
+
+    def add(self, level: Level, pointer: str, message: str) -> None:
+        if not self.full:
+            self.violations.append(Violation(level, pointer, message))
+
+    def wrong(self, pointer: str, message: str) -> None:
+        self.add("violation", pointer, message)
+
+    def odd(self, pointer: str, message: str) -> None:
+        self.add("warning", pointer, message)
+
+
 def token(name: str) -> str:
     """A member's name as one step of a JSON pointer (RFC 6901 §3)."""
     return name.replace("~", "~0").replace("/", "~1")
