@@ -69,6 +69,18 @@ def test_an_agentlog_returns_as_it_was() -> None:
     assert back.lost == ()
 
 
+def test_members_named_as_our_marks_return_with_their_names() -> None:
+    event = {"type": "message", "id": "e", "timestamp": "2026-01-01T00:00:00.000Z", "role": "user", "content": "x"}
+    document = {
+        "specVersion": "0.2.0", "id": "s", "startTime": "2026-01-01T00:00:00.000Z", "status": "active",
+        "agent": {"name": "a"}, "line": 1, "events": [{**event, "line": 5, "duplicate-of": "d", "verbatim": {"a": 1}}],
+    }  # fmt: skip
+
+    record = agentlog.sessions(dumps(document), AGENTLOG)[0].finish(b"", "2026-01-01T00:00:00.000Z")
+
+    assert to_agentlog(record).value == document
+
+
 def test_an_agent_trace_returns_as_it_was() -> None:
     data = (FIXTURES / "agent-trace" / "record.json").read_bytes()
     (draft,) = agent_trace.sessions(data, AGENT_TRACE)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from transparency.records.agentlog_check import EVENTS
 from transparency.records.back_result import Back, NotConvertibleError, require_vac
-from transparency.records.canonical import UNKNOWN, time_member
+from transparency.records.canonical import UNKNOWN, left_by, time_member
 from transparency.records.canonical_json import dumps
 
 SPEC_VERSION: Final = "0.2.0"
@@ -39,7 +39,7 @@ class _Document:
         trace_format = source.get("format") if isinstance(source, dict) else None
         kept = native.get("agentlog") if isinstance(native, dict) else None
         self.own = isinstance(trace_format, str) and trace_format.startswith("agentlog-") and isinstance(kept, dict)
-        self.kept: dict[str, Any] = kept if self.own and isinstance(kept, dict) else {}
+        self.kept: dict[str, Any] = left_by(kept) if self.own and isinstance(kept, dict) else {}
         self.lost: Counter[str] = Counter()
         self.ids: set[str] = set()
         self.results = _results(self.session["entries"])
@@ -178,7 +178,7 @@ class _Document:
 
     def _native(self, entry: Entry) -> dict[str, Any]:
         native = entry.get("native")
-        return native if self.own and isinstance(native, dict) else {}
+        return left_by(native) if self.own and isinstance(native, dict) else {}
 
     def _usage(self, entry: Entry, native: Mapping[str, Any]) -> dict[str, Any]:
         usage = entry.get("token-usage")

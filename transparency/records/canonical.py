@@ -268,3 +268,9 @@ def rest(value: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
     left = {name: member for name, member in value.items() if name not in known}
     named_alike = {name: left.pop(name) for name in MARKS & left.keys()}
     return {**left, "verbatim": named_alike} if named_alike else left
+
+
+def left_by(native: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``rest`` was given, from what it gave: members with the name of a mark have theirs again."""
+    alike = native.get("verbatim")
+    return {**rest(native, ("verbatim",)), **alike} if isinstance(alike, dict) else dict(native)
