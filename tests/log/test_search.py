@@ -60,7 +60,8 @@ CONTENT = hashlib.sha256(session("s-2", model="m-2", path="/home/a/docs/y.md")).
         ([("path", "src/x.py")], [4, 2]),
         ([("folder", "src/")], [5, 4, 2]),
         ([("folder", "src/deep/")], [5]),
-        ([("folder", "/home/")], [5, 4, 3, 2]),
+        ([("folder", "/home/a/")], [5, 4, 3, 2]),
+        ([("folder", "/home/")], []),
         ([("path", "C:\\a\\b.py")], [7]),
         ([("content", CONTENT)], [3]),
         ([("content", hashlib.sha256(b"no record at all").hexdigest())], [6]),
@@ -274,7 +275,7 @@ async def test_a_hash_that_two_terms_share_gives_no_wrong_hit(tmp_path: Path) ->
         assert holds(hit, term("session", "s-1"))
         assert not holds(hit, term("session", "s-2"))
         assert holds(hit, term("folder", "src/"))
-        assert not holds(hit, term("folder", "src/x.py"))
+        assert not holds(hit, term("folder", "src/x.py/"))
 
 
 def test_a_log_without_an_index_says_so(tmp_path: Path) -> None:

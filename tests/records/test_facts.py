@@ -43,7 +43,8 @@ EXPECTED = {
         "2.1.80",
         ("claude-opus-4-6", "claude-sonnet-4-6"),
         ("Read", "Edit", "web_search", "Task"),
-        ("/home/dev/shop/cart.py", "cart.py"),
+        "/home/dev/shop",
+        ("cart.py",),
         1772445601000,
         1772445624000,
     ),
@@ -55,6 +56,7 @@ EXPECTED = {
         "0.146.0",
         ("gpt-5.6-luna", "gpt-5.6-sol"),
         ("exec_command", "apply_patch", "local_shell", "tool_search", "web_search", "image_generation"),
+        "/home/ana/clock",
         ("a.txt",),
         1777885201500,
         1777885240500,
@@ -67,6 +69,7 @@ EXPECTED = {
         None,
         ("m-large",),
         ("Grep", "Boil"),
+        "/srv/kettle",
         ("heater.py",),
         1775116800000,
         1775117400000,
@@ -79,6 +82,7 @@ EXPECTED = {
         "1.4.0",
         ("acme/m-large", "other/m-small"),
         (),
+        None,
         ("src/kettle.py", "src/tap.py"),
         1772366400000,
         1772366400000,
@@ -91,6 +95,7 @@ EXPECTED = {
         None,
         (),
         ("Edit", "Write"),
+        None,
         ("/home/a/x.py", "y.py"),
         1778964323658,
         1778964420000,
@@ -103,6 +108,7 @@ EXPECTED = {
         None,
         (),
         ("Read", "Glob"),
+        None,
         ("/home/ada/trees.txt",),
     ),
 }
@@ -117,7 +123,7 @@ def test_files_that_opencode_touched_and_read_are_paths() -> None:
     found = facts(fixture("opencode/sessions.concat.json"))
 
     assert found.sessions == ("ses_mainWATERING", "ses_child001")
-    assert "/home/ada/garden/bed.py" in found.paths
+    assert found.folder == "/home/ada/garden"
     assert "bed.py" in found.paths
     assert "/none" in found.paths
 

@@ -12,7 +12,7 @@ from transparency.errors import MalformedError
 from transparency.statements.statement import parse_entry_id
 
 MAX_ANSWER: Final = 64 * 1024 * 1024
-_TEXTS: Final = ("issuer", "subject", "content", "format", "vendor", "agent", "version", "record")
+_TEXTS: Final = ("issuer", "subject", "content", "format", "vendor", "agent", "version", "folder", "record")
 _LISTS: Final = ("sessions", "models", "tools", "paths")
 _NUMBERS: Final = ("start", "end")
 

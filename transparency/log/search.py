@@ -38,6 +38,7 @@ _ROWS: Final = (
 _INSERT: Final = (
     "INSERT OR REPLACE INTO entries (idx, entry, time, awaits, tbs, content, facts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_KEPT: Final = 65_536
 _DAMAGED: Final = "search.sqlite is damaged; `transparency log reindex` makes it anew"
 
 Progress = Callable[[int, int], None]
@@ -51,6 +52,7 @@ class SearchIndex:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._keys: Keys | None = None
 
     def close(self) -> None:
         with self._lock:
@@ -201,7 +203,10 @@ class SearchIndex:
             ],
         )
         many("INSERT OR IGNORE INTO times VALUES (?, ?)", [(each.time, each.index) for each in entries])
-        key = Keys(self._salt())
+        salt = self._salt()
+        if self._keys is None or self._keys.salt != salt:
+            self._keys = Keys(salt)
+        key = self._keys
         # In order of their keys: a batch touches each page of the tree once.
         postings = sorted((key.of(term), each.index) for each in entries for term in each.terms())
         many("INSERT OR IGNORE INTO postings VALUES (?, ?)", postings)
@@ -237,14 +242,23 @@ class SearchIndex:
 
 
 class Keys:
-    """The hashes of terms under one salt."""
+    """The hashes of terms under one salt. Those of the last entries are kept: issuers, tools and folders recur."""
 
     def __init__(self, salt: bytes) -> None:
-        self._salt = salt
+        self.salt = salt
+        self._kept: dict[Term, int] = {}
 
     def of(self, term: Term) -> int:
+        key = self._kept.get(term)
+        if key is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            key = self._kept[term] = self._hash(term)
+        return key
+
+    def _hash(self, term: Term) -> int:
         data = bytes((term.kind,)) + term.value.encode()
-        return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=self._salt).digest(), "big", signed=True)
+        return int.from_bytes(hashlib.blake2b(data, digest_size=8, key=self.salt).digest(), "big", signed=True)
 
 
 def _is_here(artifacts: ArtifactStore, digest: str) -> bool:

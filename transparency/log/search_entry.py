@@ -18,6 +18,7 @@ from transparency.errors import MalformedError, NotFoundError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.store import StoredEntry
 from transparency.records.facts import NONE, RecordFacts, facts
+from transparency.records.paths import is_outside
 from transparency.records.timestamps import instant
 from transparency.records.trace_metadata import TraceMetadata
 from transparency.statements.statement import Entry, Statement
@@ -84,6 +85,14 @@ class IndexedEntry:
                 yield Term(kind, value)
         for folder in dict.fromkeys(folder for path in found.paths for folder in folders(path)):
             yield Term(Kind.FOLDER, folder)
+        if found.folder is not None and found.paths:
+            # A path that is relative is found by its whole name, too, and all of them by the folder they are in.
+            whole = found.folder.rstrip("/") + "/"
+            inside = [path for path in found.paths if not is_outside(path)]
+            for path in inside:
+                yield Term(Kind.PATH, whole + path)
+            if inside:
+                yield Term(Kind.FOLDER, whole)
 
     def to_json(self) -> str | None:
         if self.issuer is None:

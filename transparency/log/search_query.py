@@ -13,7 +13,7 @@ from typing import Final
 
 from transparency.errors import OverloadedError
 from transparency.log.search import ROW, Keys, SearchIndex
-from transparency.log.search_entry import IndexedEntry, Kind, Term
+from transparency.log.search_entry import IndexedEntry, Term
 
 MAX_LIMIT: Final = 1000
 MAX_TERMS: Final = 16
@@ -75,8 +75,6 @@ def search(index: SearchIndex, query: Query) -> Page:
 
 def holds(entry: IndexedEntry, term: Term) -> bool:
     """Whether a term is true of an entry, by its facts."""
-    if term.kind is Kind.FOLDER:
-        return any(path.startswith(term.value) and path != term.value for path in entry.facts.paths)
     return term in entry.terms()
 
 

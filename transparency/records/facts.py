@@ -21,7 +21,7 @@ from transparency.records import format as known
 from transparency.records import vac
 from transparency.records.canonical import name_uuid, time_member
 from transparency.records.detect import detect
-from transparency.records.facts_gathering import MAX_PATHS, Gathering
+from transparency.records.facts_gathering import Gathering
 from transparency.records.paths import relative_path
 from transparency.records.strict_json import without_bom
 from transparency.records.timestamps import instant
@@ -34,8 +34,8 @@ _UNNAMED: Final = frozenset({known.A2A, known.VAC_JSON, known.VAC_CBOR, known.OP
 class RecordFacts:
     """Texts as the record has them, in the order in which it first names them; times in milliseconds since 1970.
 
-    ``paths`` holds a path under the working directory twice: as given, and relative to it. ``complete`` is False where
-    a bound left something out.
+    A path under the working directory (``folder``) is relative to it. ``complete`` is False where a bound left
+    something out.
     """
 
     format: str = ""
@@ -45,6 +45,7 @@ class RecordFacts:
     version: str | None = None
     models: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    folder: str | None = None
     paths: tuple[str, ...] = ()
     start: int | None = None
     end: int | None = None
@@ -71,9 +72,6 @@ def facts(data: bytes) -> RecordFacts:
 
 
 def _finish(found: Gathering, format_: known.Format) -> RecordFacts:
-    paths = dict(found.paths)
-    for path in found.paths:
-        found.add_to(paths, relative_path(path, found.folder), 2 * MAX_PATHS)
     return RecordFacts(
         format_.trace_format,
         tuple(found.sessions),
@@ -82,7 +80,8 @@ def _finish(found: Gathering, format_: known.Format) -> RecordFacts:
         found.version,
         tuple(found.models),
         tuple(found.tools),
-        tuple(paths),
+        found.folder,
+        tuple(dict.fromkeys(relative_path(path, found.folder) for path in found.paths)),
         _milliseconds(found.start) or _milliseconds(found.first),
         _milliseconds(found.end) or _milliseconds(found.last),
         found.complete,
