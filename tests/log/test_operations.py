@@ -21,7 +21,9 @@ from transparency.testing import MadeLog, make_log, running
 
 def _signed(made: MadeLog, log: Log, subject: str = "hold", payload: bytes = b"\xa0") -> Statement:
     """An operation as the service signs it, which nobody has registered yet."""
-    return sign_operation(log.service_keys, Folder(made.data).load_key, subject, payload, "application/cbor", 7)
+    return sign_operation(
+        log.service_keys, Folder(made.data).load_key, subject, payload, "application/cbor", made.clock()
+    )
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -94,7 +96,7 @@ async def test_after_a_rotation_only_the_new_operations_key_counts(tmp_path: Pat
 
         assert Statement.from_bytes(log.statement(registered.index)).kid == new.public.kid
         with pytest.raises(RefusedError, match="operations key that the key set in force names"):
-            read_operation(before, log.service_keys)
+            read_operation(before, log.service_keys, made.clock())
         with pytest.raises(RefusedError, match="by the service alone"):
             await log.register(before.normalised)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from transparency.cose.keys import PublicKey, Signer
 from transparency.errors import LogUnusableError, RefusedError
-from transparency.log.sequencer import Candidate, document_judgement
+from transparency.log.sequencer import Candidate
 from transparency.log.store import Kind
 from transparency.policy import keyset
+from transparency.policy.judge import FOREVER, Judgement
 from transparency.policy.keyset import ServiceKeys
 from transparency.policy.operations import SUBJECTS, read_operation
 from transparency.statements.statement import Statement, sign_statement
@@ -22,9 +23,9 @@ def sign_operation(
     """The statement by which the service says *payload* about itself, by the operations key in use."""
     if subject not in SUBJECTS:
         raise RefusedError(f"{subject!r} is not a subject of operations; these are: {', '.join(SUBJECTS)}")
-    public = next(iter(keys.current(keyset.OPERATIONS)), None)
+    public = next(iter(keys.at(keyset.OPERATIONS, now)), None)
     if public is None:
-        raise LogUnusableError("the key set names no operations key; `transparency log rotate-key` makes one")
+        raise LogUnusableError("no operations key is in use; `transparency log rotate-key --role operations` makes one")
     signer = load_key(keyset.OPERATIONS, public)
     return Statement.from_bytes(
         sign_statement(payload, signer, iss=keys.iss, sub=subject, content_type=content_type, iat=now)
@@ -32,14 +33,12 @@ def sign_operation(
 
 
 def operation_candidate(statement: Statement, generation: int, in_force: Callable[[], ServiceKeys]) -> Candidate:
-    """Checked at its place in the order: by the key set that is in force *there*."""
-    return Candidate(
-        statement,
-        document_judgement(generation),
-        Kind.OPERATION,
-        check=lambda: check_operation(statement, in_force()),
-    )
+    """Checked at its place in the order: by the key set that is in force *there*, while its key is in use."""
 
+    def check() -> None:
+        read_operation(statement, in_force())
 
-def check_operation(statement: Statement, keys: ServiceKeys) -> None:
-    read_operation(statement, keys)
+    uses = [item for item in in_force().keys if item.role == keyset.OPERATIONS and item.key.kid == statement.kid]
+    until = next((item.until for item in uses), None)
+    judgement = Judgement(generation, 0, FOREVER if until is None else until - 1)
+    return Candidate(statement, judgement, Kind.OPERATION, check=check)

@@ -29,11 +29,15 @@ def reads_as_operation(statement: Statement, keys: ServiceKeys) -> bool:
     )
 
 
-def read_operation(statement: Statement, keys: ServiceKeys) -> str:
-    """The subject of an operation that the key set in force lets stand; otherwise the reason why not."""
+def read_operation(statement: Statement, keys: ServiceKeys, time: int | None = None) -> str:
+    """The subject of an operation that the key set in force lets stand; otherwise the reason why not.
+
+    At *time* its key has to be in use; where the time is not known, any operations key of the set will do.
+    """
     if statement.iss != keys.iss or statement.sub not in SUBJECTS:
         raise RefusedError(f"an operation has the service's iss and one of the subjects {', '.join(SUBJECTS)}")
-    key = next((key for key in keys.current(keyset.OPERATIONS) if key.kid == statement.kid), None)
+    candidates = keys.ever(keyset.OPERATIONS) if time is None else keys.at(keyset.OPERATIONS, time)
+    key = next((key for key in candidates if key.kid == statement.kid), None)
     if key is None:
         raise RefusedError("not signed by the operations key that the key set in force names")
     try:

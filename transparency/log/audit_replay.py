@@ -1,0 +1,232 @@
+"""The replay: one entry after the other judged again, as the log judged it, by what was in force at its place.
+
+Rules of what a log may hold, each broken one a finding:
+1. A statement hashes to its entry, and the roots of the signed heads follow from the entries.
+2. Entries 0 and 1 are the documents of the pinned policy key; each later policy or key set follows from the one in
+   force, ends its batch, and rules from the next entry on (REG-21, REG-22).
+3. A statement is accepted by the policy in force, at its head's time, with its collateral and no other; where the
+   policy refuses duplicates, nothing before it signs the same bytes, its twin excepted (LEAF-7).
+4. An operation is signed by the operations key in use.
+5. Manifests follow each other without gaps and say what was replayed here (AMB-10).
+6. A statement that is missing was erased by an order that stands on the log.
+7. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
+
+What an entry claims to be (its kind) is only where to begin: whatever it claims, the rule of that kind has to hold.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from transparency.errors import RefusedError, TransparencyError
+from transparency.log.audit_report import AuditReport, Outcome
+from transparency.log.audit_scratch import Scratch, Seen
+from transparency.log.documents import InForce, advance, bootstrap, read_policy
+from transparency.log.store import DOCUMENTS, Kind, StoredEntry
+from transparency.merkle.hashing import leaf_hash
+from transparency.merkle.tiles import RightEdge
+from transparency.policy import keyset, operations
+from transparency.policy.judge import Judge
+from transparency.policy.manifest import Admission, Manifest, collateral_digest
+from transparency.policy.operations import read_operation, reads_as_operation
+from transparency.statements.certificates import with_collateral
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Statement, entry_id, entry_of
+from transparency.statements.twins import twin_entry
+
+_INIT = (Kind.POLICY, Kind.KEYS)
+
+
+class Replay:
+    """What the audit knows at one place of the log. Fed entry by entry, and with each head after its entries."""
+
+    def __init__(self, policy_key: bytes, report: AuditReport) -> None:
+        self._policy_key = policy_key
+        self._report = report
+        self._scratch = Scratch()
+        self._first: Statement | None = None
+        self._in_force: InForce | None = None
+        self._judge: Judge | None = None
+        # A document that does not hold: from there on nobody can say what was in force.
+        self._lost = False
+        self._edge = RightEdge()
+        self._leaves: list[bytes] = []
+        self._roots_hold = True
+        self._time = 0
+        self._covered = 0
+        self._manifest = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scratch.__exit__()
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def entry(self, row: StoredEntry, head: SignedHead) -> None:
+        """Replay one entry, which *head* is the first to cover."""
+        self._leaves.append(leaf_hash(row.entry))
+        try:
+            outcome = self._replay(row, head)
+        except TransparencyError as error:
+            self._find(row, str(error))
+            outcome = Outcome.FAILED
+            if row.kind in DOCUMENTS:
+                self._lose(row)
+        self._report.entries[outcome] += 1
+        admission = Admission(row.generation, head.time, collateral_digest(row.collateral))
+        self._scratch.see(Seen(row.index, row.entry, admission, outcome))
+
+    def _replay(self, row: StoredEntry, head: SignedHead) -> Outcome:
+        if row.erased:
+            if row.kind is not Kind.STATEMENT:
+                raise RefusedError("it is gone, though nothing of the service's own is ever erased")
+            self._scratch.erase(row.index, row.entry)
+            return Outcome.ERASED
+        if entry_of(row.statement) != row.entry:
+            raise RefusedError("the stored statement does not hash to the entry")
+        statement = Statement.from_bytes(row.statement)
+        if statement.normalised != row.statement:
+            raise RefusedError("the statement is not stored in its normalised form")
+        if row.index < len(_INIT):
+            self._begin(row, statement)
+        elif self._in_force is None or self._judge is None:
+            return Outcome.UNKNOWN
+        else:
+            self._decide(row, statement, head, self._in_force, self._judge)
+        self._scratch.sign(statement.tbs_digest, row.entry)
+        return Outcome.REPRODUCED
+
+    def _begin(self, row: StoredEntry, statement: Statement) -> None:
+        if row.kind is not _INIT[row.index] or row.generation != row.index or row.collateral:
+            raise RefusedError("entries 0 and 1 are the policy and the key set that init registers")
+        if row.index == 0:
+            self._first = statement
+        elif self._first is not None:
+            self._rule(bootstrap(self._first, statement, read_policy(self._first).log, self._policy_key))
+
+    def _decide(
+        self, row: StoredEntry, statement: Statement, head: SignedHead, in_force: InForce, judge: Judge
+    ) -> None:
+        generation = in_force.policy.policy.generation
+        if row.generation != generation:
+            raise RefusedError(f"it says policy generation {row.generation}, in force was {generation}")
+        if row.kind is Kind.STATEMENT:
+            self._accept(row, statement, head.time, judge)
+            return
+        if row.collateral:
+            raise RefusedError("there are certificates beside it that nothing asks for")
+        if row.kind is Kind.OPERATION:
+            self._operation(row, statement, read_operation(statement, in_force.keys.keys, head.time))
+        elif row.index != head.size - 1:
+            raise RefusedError("a policy or key set ends its batch, and this one does not")
+        else:
+            self._rule(advance(in_force, statement, row.kind, row.index))
+
+    def _accept(self, row: StoredEntry, statement: Statement, time: int, judge: Judge) -> None:
+        assert self._in_force is not None  # noqa: S101 - there is no judge without
+        if reads_as_operation(statement, self._in_force.keys.keys):
+            raise RefusedError("it reads as an operation of the service, which is never taken as a statement")
+        judgement = judge.judge(with_collateral(statement, row.collateral), time)
+        if not judgement.holds_at(time):
+            raise RefusedError(f"it could not be accepted at {time}, its head's time")
+        if judgement.collateral != row.collateral:
+            raise RefusedError("the certificates beside it are not those that its acceptance takes")
+        if judgement.unique:
+            others, twin = self._scratch.signatures(statement.tbs_digest, twin_entry(statement))
+            if others and not twin:
+                raise RefusedError("the policy refuses duplicates, and these bytes were registered before")
+
+    def _rule(self, in_force: InForce) -> None:
+        report = self._report
+        if self._in_force is None or in_force.policy is not self._in_force.policy:
+            self._judge = Judge(in_force.policy.policy)
+        self._in_force = in_force
+        report.origin = in_force.policy.policy.log
+        report.generations = in_force.policy.policy.generation
+        report.key_sets = in_force.keys.keys.generation
+
+    def _lose(self, row: StoredEntry) -> None:
+        if not self._lost:
+            self._find(row, "what was in force after it cannot be known, so nothing after it can be replayed")
+        self._lost = True
+        self._in_force = self._judge = None
+
+    # -- what the service said about itself ----------------------------------------------------------------------
+
+    def _operation(self, row: StoredEntry, statement: Statement, subject: str) -> None:
+        if subject == operations.MANIFEST:
+            self._check_manifest(row, Manifest.from_bytes(statement.payload))
+
+    def _check_manifest(self, row: StoredEntry, manifest: Manifest) -> None:
+        self._report.manifests += 1
+        if manifest.log != self._report.origin or manifest.end > row.index:
+            raise RefusedError("the manifest is another log's, or covers entries that were not there yet")
+        if manifest.first < self._covered:
+            raise RefusedError(f"the manifest begins at {manifest.first}, and {self._covered} entries were covered")
+        if manifest.first > self._covered:
+            self._find(row, f"no manifest that can be read covers entries {self._covered} to {manifest.first - 1}")
+        elif manifest.previous != self._manifest:
+            self._find(row, "the manifest does not name the one before it")
+        seen = {one.index: one for one in self._scratch.take(manifest.first, manifest.end)}
+        for index, said in manifest.admissions():
+            self._compare(seen[index], said, row.index)
+        self._covered, self._manifest = manifest.end, entry_id(row.entry)
+
+    def _compare(self, seen: Seen, said: Admission, at: int) -> None:
+        have = seen.admission
+        differs = []
+        if have.generation != said.generation:
+            differs.append(f"policy generation {said.generation}, the log says {have.generation}")
+        if have.time != said.time:
+            differs.append(f"time {said.time}, its tree head says {have.time}")
+        if have.collateral != said.collateral and seen.outcome != Outcome.ERASED:
+            differs.append("other certificates than those beside it" if have.collateral else "certificates, now gone")
+        if not differs:
+            return
+        what = f"the manifest at entry {at} says it was admitted with {', and '.join(differs)}"
+        self._report.add(seen.index, entry_id(seen.entry), what)
+        if seen.outcome == Outcome.REPRODUCED:
+            self._report.entries[Outcome.REPRODUCED] -= 1
+            self._report.entries[Outcome.FAILED] += 1
+
+    # -- heads ---------------------------------------------------------------------------------------------------
+
+    def head(self, head: SignedHead) -> None:
+        """Check a head whose entries were all given."""
+        self._report.heads += 1
+        self._edge.append(self._leaves)
+        self._leaves = []
+        if self._roots_hold and head.root != self._edge.root():
+            self._roots_hold = False  # from here on all differ, which says nothing new
+            self._find_head(head, "its root does not follow from the entries; an entry at or before it was replaced")
+        if head.time < self._time:
+            self._find_head(head, "its time is before its predecessor's")
+        self._time = max(self._time, head.time)
+        if self._in_force is None:
+            return
+        keys = self._in_force.keys.keys
+        key = next((key for key in keys.at(keyset.RECEIPTS, head.time) if key.kid == head.kid), None)
+        try:
+            if key is None:
+                raise RefusedError("it is signed by a key that was not the receipts key in use")
+            head.verify(key, iss=keys.iss, origin=keys.log)
+        except TransparencyError as error:
+            self._find_head(head, str(error))
+
+    def end(self) -> None:
+        """Nothing follows: what was left open is now a finding, or cannot be told."""
+        for index, entry in self._scratch.unjustified():
+            self._report.add(index, entry_id(entry), "it is gone, and no order to erase it stands on the log")
+            self._report.entries[Outcome.ERASED] -= 1
+            self._report.entries[Outcome.FAILED] += 1
+        self._report.unproven = self._scratch.with_collateral()
+        if self._in_force is None and not self._lost and self._report.clean:
+            self._report.add(-1, "", "there is no log: entries 0 and 1 and their tree head are missing")
+
+    def _find(self, row: StoredEntry, what: str) -> None:
+        self._report.add(row.index, entry_id(row.entry), what)
+
+    def _find_head(self, head: SignedHead, what: str) -> None:
+        self._report.add(-1, "", f"tree head of size {head.size}: {what}")

@@ -1,0 +1,103 @@
+"""The audit's scratch paper: what was seen of each entry until a manifest vouches for it, and what was signed before.
+
+A temporary SQLite database without a name: it spills to disk where it has to, so that memory stays bounded however
+long the log is and whatever it leaves uncovered, and nothing of it remains.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+from transparency.policy.manifest import Admission
+from transparency.statements.statement import Entry
+
+_CACHE_KIB: Final = 32 * 1024
+_BUFFERED: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An entry as the audit saw it; ``outcome`` is what became of it there."""
+
+    index: int
+    entry: Entry
+    admission: Admission
+    outcome: str
+
+
+class Scratch:
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+        for sql in (
+            "PRAGMA journal_mode = OFF",
+            f"PRAGMA cache_size = -{_CACHE_KIB}",
+            "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, generation, time, collateral BLOB, outcome TEXT)",
+            "CREATE TABLE signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
+            "CREATE TABLE erased (idx INTEGER PRIMARY KEY, entry BLOB)",
+            "BEGIN",
+        ):
+            self._db.execute(sql)
+        self._seen: list[tuple[object, ...]] = []
+        self._signed: list[tuple[bytes, bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    # -- until a manifest covers it ------------------------------------------------------------------------------
+
+    def see(self, seen: Seen) -> None:
+        one = seen.admission
+        self._seen.append((seen.index, seen.entry, one.generation, one.time, one.collateral, seen.outcome))
+        if len(self._seen) >= _BUFFERED:
+            self._flush()
+
+    def take(self, first: int, end: int) -> Iterator[Seen]:
+        """The entries of a stretch that has been covered; they are forgotten."""
+        self._flush()
+        rows = self._db.execute("SELECT * FROM seen WHERE idx >= ? AND idx < ? ORDER BY idx", (first, end)).fetchall()
+        self._db.execute("DELETE FROM seen WHERE idx >= ? AND idx < ?", (first, end))
+        for index, entry, generation, time, collateral, outcome in rows:
+            yield Seen(index, Entry(entry), Admission(generation, time, collateral), outcome)
+
+    def with_collateral(self) -> int:
+        """How many entries that no manifest covers were judged with certificates."""
+        self._flush()
+        return int(self._db.execute("SELECT count(*) FROM seen WHERE collateral IS NOT NULL").fetchone()[0])
+
+    def _flush(self) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", self._seen)
+        self._db.executemany("INSERT OR IGNORE INTO signed VALUES (?, ?)", self._signed)
+        self._seen.clear()
+        self._signed.clear()
+
+    # -- what was signed -----------------------------------------------------------------------------------------
+
+    def sign(self, tbs_digest: bytes, entry: Entry) -> None:
+        self._signed.append((tbs_digest, entry))
+
+    def signatures(self, tbs_digest: bytes, entry: Entry | None) -> tuple[bool, bool]:
+        """Whether any earlier entry signs the same bytes, and whether *entry* is one of them."""
+        self._flush()
+        some = self._db.execute("SELECT 1 FROM signed WHERE tbs = ? LIMIT 1", (tbs_digest,)).fetchone()
+        sql = "SELECT 1 FROM signed WHERE tbs = ? AND entry = ?"
+        this = self._db.execute(sql, (tbs_digest, entry)).fetchone()
+        return some is not None, this is not None
+
+    # -- what was erased -----------------------------------------------------------------------------------------
+
+    def erase(self, index: int, entry: Entry) -> None:
+        self._db.execute("INSERT OR REPLACE INTO erased VALUES (?, ?)", (index, entry))
+
+    def justify(self, index: int, entry: Entry) -> None:
+        """An order to erase this entry stands on the log."""
+        self._db.execute("DELETE FROM erased WHERE idx = ? AND entry = ?", (index, entry))
+
+    def unjustified(self) -> Iterator[tuple[int, Entry]]:
+        for index, entry in self._db.execute("SELECT idx, entry FROM erased ORDER BY idx"):
+            yield index, Entry(entry)
