@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transparency.cose import cbor, labels
 from transparency.cose.sign1 import sign1
 from transparency.cose.x509 import write_chain, write_x5t
-from transparency.errors import CertificateError, MalformedError, TransparencyError
+from transparency.errors import CertificateError, CertificateMissingError, MalformedError, TransparencyError
 from transparency.statements.certificates import (
     Identification,
     identify,
@@ -93,7 +93,7 @@ def test_an_x5t_beside_a_chain_must_name_its_leaf() -> None:
 def test_an_x5t_alone_without_its_certificate_identifies_nobody(unprotected: dict[int, Any]) -> None:
     signed = statement({labels.X5T: write_x5t(LEAF.der)}, unprotected)
 
-    with pytest.raises(CertificateError, match="did not come with the statement"):
+    with pytest.raises(CertificateMissingError, match="did not come with the statement"):
         identify(signed)
 
 

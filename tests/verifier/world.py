@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from transparency.cose.keys import PrivateKey
+from transparency.cose.keys import PrivateKey, Signer
 from transparency.cose.sign1 import Sign1
 from transparency.merkle.hashing import leaf_hash, node_hash
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
@@ -81,7 +81,7 @@ class Log:
 def statement(
     payload: bytes = b"hello",
     *,
-    signer: PrivateKey = ISSUER,
+    signer: Signer = ISSUER,
     iss: str = ISS,
     sub: str = "urn:example:1",
     content_type: str = "application/octet-stream",

@@ -53,7 +53,7 @@ _RANK: Final = {"verified": 0, "warnings": 1, "cannot-tell": 2, "failed": 3}
 @json_option()
 def command(
     target: str, records: tuple[Path, ...], repo: Path | None, revision: str | None, log_key: tuple[str, ...],
-    issuer_key: tuple[str, ...], trust: str | None, as_json: bool,
+    issuer_key: tuple[str, ...], issuer_root: tuple[str, ...], trust: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Say who or what wrote a line, and where that is proven.
 
@@ -61,7 +61,7 @@ def command(
     attributes one does not verify, 2 if a line is not attributed or nothing proves it.
     """
     file, line = _asked(target, repo)
-    verifier = Verifier(load_trust(log_key, issuer_key, trust))
+    verifier = Verifier(load_trust(log_key, issuer_key, issuer_root, trust))
     given = _given(revision, line)
     if given is not None:
         shelf = Shelf(_folders(records, None), Path(file).name)
@@ -130,7 +130,7 @@ def _asked(target: str, repo: Path | None) -> tuple[str, int | None]:
     if not colon or os.path.lexists((repo or Path()) / target):
         return target, None
     if not file or _LINE.fullmatch(line) is None:
-        raise CommandError(Exit.USAGE, f"{target}: what follows the colon is no line number (from 1), and no such file")
+        raise CommandError(Exit.USAGE, f"{target}: after the colon stands the number of a line, from 1")
     return file, int(line)
 
 

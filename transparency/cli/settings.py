@@ -16,10 +16,11 @@ import click
 
 from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
+from transparency.cli.passphrases import passphrase_option
 
-NAMES: Final = frozenset({"log", "token", "key", "iss", "log_key", "issuer_key", "trust", "cacert"})
-_LISTS: Final = frozenset({"log_key", "issuer_key"})
-_PATHS: Final = frozenset({"key", "trust", "cacert", "log_key", "issuer_key"})
+NAMES: Final = frozenset({"log", "token", "key", "iss", "log_key", "issuer_key", "issuer_root", "trust", "cacert"})
+_LISTS: Final = frozenset({"log_key", "issuer_key", "issuer_root"})
+_PATHS: Final = frozenset({"key", "trust", "cacert"}) | _LISTS
 MAX_CONFIG_BYTES = 64 * 1024
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -110,11 +111,18 @@ def key_option(**kwargs: Any) -> Callable[[_F], _F]:  # noqa: ANN401 - handed to
     )  # fmt: skip
 
 
-def data_option() -> Callable[[_F], _F]:
-    return click.option(
-        "--data", "data", required=True, envvar="TRANSPARENCY_DATA", type=click.Path(path_type=Path), metavar="DIR",
-        help="The log's data folder [TRANSPARENCY_DATA].",
-    )  # fmt: skip
+def data_option(*, keys: bool = True) -> Callable[[_F], _F]:
+    """``--data``; and ``--passphrase-file``, unless the command needs none of the log's private *keys*."""
+
+    def decorate(function: _F) -> _F:
+        if keys:
+            function = passphrase_option(of_the_log=True)(function)
+        return click.option(
+            "--data", "data", required=True, envvar="TRANSPARENCY_DATA", type=click.Path(path_type=Path), metavar="DIR",
+            help="The log's data folder [TRANSPARENCY_DATA].",
+        )(function)  # fmt: skip
+
+    return decorate
 
 
 def json_option() -> Callable[[_F], _F]:

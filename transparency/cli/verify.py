@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -51,8 +52,8 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 @click.option("-q", "--quiet", is_flag=True, help="Only the sentence, not the checks.")
 @json_option()
 def command(
-    files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], trust: str | None,
-    payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...], receipt_only: bool,
+    files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], issuer_root: tuple[str, ...],
+    trust: str | None, payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...], receipt_only: bool,
     statement_only: bool, strict: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -70,8 +71,9 @@ def command(
         raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
     if disclosure and receipt_only:
         raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
-    store = load_trust(log_key, issuer_key, trust)
-    verifier = Verifier(store, Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict))
+    store = load_trust(log_key, issuer_key, issuer_root, trust)
+    options = Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict, now=int(time.time()))
+    verifier = Verifier(store, options)
     if len(names) == 1:
         report, beside = _verify(verifier, names[0], payload, disclosure, earlier)
         _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
@@ -147,4 +149,4 @@ def _hint(store: TrustStore) -> None:
     if not store.logs:
         note("no log is trusted: give its keys with --log-key (fetch them with `transparency keys`) or --trust")
     elif not store.issuers:
-        note("no issuer is trusted: give its key with --issuer-key, or ask for --receipt-only")
+        note("no issuer is trusted: give its --issuer-key or its CA (--issuer-root), or ask for --receipt-only")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from transparency.cose import cbor, labels
 from transparency.cose.sign1 import Sign1
 from transparency.cose.x509 import leaf_key, read_chain, read_x5t, write_chain
-from transparency.errors import CertificateError, MalformedError, TransparencyError
+from transparency.errors import CertificateError, CertificateMissingError, MalformedError, TransparencyError
 from transparency.statements.member import member
 from transparency.statements.statement import Statement
 
@@ -46,7 +46,7 @@ def identify_message(message: Sign1, kid: bytes | None) -> Identification | None
         if beside and thumbprint.names(beside[0]):
             return Identification(beside, from_unprotected=True)
         if kid is None:
-            raise CertificateError(
+            raise CertificateMissingError(
                 "x5t (34) names a certificate that did not come with the statement; send its chain in the unprotected "
                 "header as x5chain (33)"
             )

@@ -28,6 +28,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "form": "the file is one COSE_Sign1 in its only form",
         "profile": "the statement has the headers RFC 9943 asks for",
         "payload": "the payload is at hand",
+        "issuer-certificate": "the issuer's certificate leads to a trusted root",
         "issuer-key": "the issuer's key is known",
         "issuer-signature": "the issuer signed these bytes",
         "receipt": "the statement carries a receipt",

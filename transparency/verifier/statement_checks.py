@@ -167,12 +167,13 @@ def issuer_claims(subject: Subject, signer: IssuerKey) -> tuple[Claim, ...]:
         ("sub", subject.sub),
         ("content-type", headers.get(labels.CONTENT_TYPE)),
         ("preimage-content-type", headers.get(labels.PREIMAGE_CONTENT_TYPE)),
-        ("issued-at", _issued_at(headers)),
+        ("issued-at", issued_at(headers)),
     )
     return tuple(Claim(name, value, basis) for name, value in values if isinstance(value, str | int))
 
 
-def _issued_at(headers: Mapping[Any, Any]) -> int | None:
+def issued_at(headers: Mapping[Any, Any]) -> int | None:
+    """The time that the issuer states (iat), None where there is none that is a time."""
     claims = headers.get(labels.CWT_CLAIMS)
     value = claims.get(labels.CLAIM_IAT) if isinstance(claims, dict) else None
     return value if type(value) is int and value >= 0 else None

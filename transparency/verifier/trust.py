@@ -16,6 +16,7 @@ from transparency.verifier.report import Check
 
 if TYPE_CHECKING:
     from transparency.cose.keys import PublicKey
+    from transparency.cose.x509_path import Root
 
 Leaf = Literal["digest", "raw", "nil-payload"]
 """``digest``: entry = SHA-256(N), ours (LEAF-2); ``raw``: entry = N; ``nil-payload``: SHA-256(N without payload)."""
@@ -49,10 +50,11 @@ class LogTrust:
 
 @dataclass(frozen=True, slots=True)
 class IssuerTrust:
-    """An issuer of statements and its keys; iss None for keys given bare."""
+    """An issuer of statements: its keys, and the roots its certificates lead to; iss None for those given bare."""
 
     keys: tuple[PublicKey, ...]
     iss: str | None = None
+    roots: tuple[Root, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,16 @@ class TrustStore:
     issuers: tuple[IssuerTrust, ...] = ()
 
     @classmethod
-    def from_keys(cls, log_keys: Iterable[PublicKey] = (), issuer_keys: Iterable[PublicKey] = ()) -> TrustStore:
-        """Trust in bare keys: signatures are checked, iss and sub are only *claimed*."""
+    def from_keys(
+        cls,
+        log_keys: Iterable[PublicKey] = (),
+        issuer_keys: Iterable[PublicKey] = (),
+        issuer_roots: Iterable[Root] = (),
+    ) -> TrustStore:
+        """Trust in bare keys and roots: signatures are checked, iss and sub are only *claimed*."""
         logs = tuple(TrustedKey(key) for key in log_keys)
-        issuers = tuple(issuer_keys)
-        return cls(logs=(LogTrust(logs),) if logs else (), issuers=(IssuerTrust(issuers),) if issuers else ())
+        issuer = IssuerTrust(tuple(issuer_keys), roots=tuple(issuer_roots))
+        return cls((LogTrust(logs),) if logs else (), (issuer,) if issuer.keys or issuer.roots else ())
 
     @classmethod
     def from_toml(cls, data: bytes, folder: Path | None = None) -> TrustStore:
@@ -113,7 +120,7 @@ class KeyIndex:
     """Finds the keys that may have signed something, by the hints it carries. Built once for each verifier."""
 
     def __init__(self, trust: TrustStore) -> None:
-        self.has_issuers = any(issuer.keys for issuer in trust.issuers)
+        self.has_issuers = any(issuer.keys or issuer.roots for issuer in trust.issuers)
         self._logs = [LogKey(log, trusted) for log in trust.logs for trusted in log.keys]
         self._pinned = [item for item in self._logs if not item.log.bare]
         self._logs_by_kid: dict[bytes, list[LogKey]] = {}
@@ -124,6 +131,12 @@ class KeyIndex:
         for issuer in trust.issuers:
             for key in issuer.keys:
                 self._issuers.setdefault(issuer.iss, []).append(IssuerKey.of(issuer, key))
+        self._pinned_issuers = frozenset(issuer.iss for issuer in trust.issuers)
+        self._certified: dict[str | None, IssuerTrust] = {}
+        for issuer in trust.issuers:
+            if issuer.roots:
+                known = self._certified.get(issuer.iss, IssuerTrust((), issuer.iss))
+                self._certified[issuer.iss] = IssuerTrust((), issuer.iss, known.roots + issuer.roots)
 
     def logs(self, kid: bytes | None, iss: str | None, sub: str | None) -> list[LogKey]:
         """The keys that may have signed a receipt with this kid, iss and sub.
@@ -149,12 +162,20 @@ class KeyIndex:
         A kid that no key has leaves out the keys of a pinned issuer, but not the bare ones: whoever gives a key
         asks whether *this* key signed, and a foreign kid may spell the same key in another way.
         """
-        pinned = self._issuers.get(iss) if iss is not None else None
+        pinned = self._issuers.get(iss, []) if iss in self._pinned_issuers and iss is not None else None
         items = self._issuers.get(None, []) if pinned is None else pinned
         if kid is None:
             return items
         matching = [item for item in items if kid in (item.key.kid, item.key.thumbprint)]
         return matching or (items if pinned is None else [])
+
+    @property
+    def has_roots(self) -> bool:
+        return bool(self._certified)
+
+    def certified(self, iss: str | None) -> IssuerTrust | None:
+        """The roots of this iss if it is pinned, else those given bare; None where there are none."""
+        return self._certified.get(iss if iss in self._pinned_issuers else None)
 
 
 def _names(log: LogTrust, iss: str | None, sub: str | None) -> bool:

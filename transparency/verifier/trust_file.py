@@ -12,7 +12,8 @@
 
     [[issuer]]
     iss = "https://issuer.example"
-    keys = ["issuer.pub.pem"]
+    keys = ["issuer.pub.pem"]            # or roots of its certificates, or both: see trust_roots.py
+    roots = [{ file = "ca.pem", subject = { O = "Acme" } }]
 
 Unknown members are refused: a misspelt ``compromised-since`` must not go unnoticed.
 """
@@ -28,6 +29,7 @@ from transparency.cose.keys import PublicKey, read_public_keys
 from transparency.errors import MalformedError
 from transparency.policy import toml
 from transparency.verifier.trust import LEAVES, IssuerTrust, Leaf, LogTrust, TrustedKey, TrustStore
+from transparency.verifier.trust_roots import read_roots
 
 MAX_TRUST_BYTES: Final = 4 * 1024 * 1024
 MAX_KEY_FILE_BYTES: Final = 1024 * 1024
@@ -61,13 +63,14 @@ def _log(where: str, table: dict[str, Any], folder: Path | None) -> LogTrust:
 
 
 def _issuer(where: str, table: dict[str, Any], folder: Path | None) -> IssuerTrust:
-    _closed(where, table, {"iss", "keys"})
+    _closed(where, table, {"iss", "keys", "roots"})
+    roots = read_roots(where, table["roots"], lambda name: _file(where, name, folder)) if "roots" in table else ()
     keys: list[PublicKey] = []
-    for item in _keys(where, table):
+    for item in _keys(where, table) if "keys" in table or not roots else ():
         if isinstance(item, dict):
             _closed(where, item, {"file", "cose-key"})
         keys += _read(where, item, folder)
-    return IssuerTrust(tuple(keys), _text(where, table, "iss"))
+    return IssuerTrust(tuple(keys), _text(where, table, "iss"), roots)
 
 
 def _leaf(where: str, value: object) -> Leaf:
@@ -102,16 +105,19 @@ def _read(where: str, item: object, folder: Path | None) -> list[PublicKey]:
         _refuse(where, "a key is a file name, a cose-key: text or a table")
     if item.startswith(_INLINE):
         return [PublicKey.from_cose_key_bytes(_base64url(where, item.removeprefix(_INLINE)))]
-    path = (folder or Path()) / item
+    return list(read_public_keys(_file(where, item, folder)))
+
+
+def _file(where: str, name: str, folder: Path | None) -> bytes:
     try:
-        with path.open("rb") as file:
+        with ((folder or Path()) / name).open("rb") as file:
             data = file.read(MAX_KEY_FILE_BYTES + 1)
     except OSError as error:
-        msg = f"{where}: key file {item!r} cannot be read ({error.strerror})"
+        msg = f"{where}: key file {name!r} cannot be read ({error.strerror})"
         raise MalformedError(msg) from None
     if len(data) > MAX_KEY_FILE_BYTES:
-        _refuse(where, f"key file {item!r} has more than {MAX_KEY_FILE_BYTES} bytes")
-    return list(read_public_keys(data))
+        _refuse(where, f"key file {name!r} has more than {MAX_KEY_FILE_BYTES} bytes")
+    return data
 
 
 def _base64url(where: str, text: str) -> bytes:

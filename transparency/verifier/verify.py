@@ -29,6 +29,7 @@ from transparency.verifier.statement_checks import (
     read_subject,
 )
 from transparency.verifier.trust import KeyIndex, TrustStore
+from transparency.verifier.x509_checks import CertificateChecks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,12 +46,14 @@ class Options:
 
     ``receipt_only``: signature and inclusion, not the record; the issuer's signature only if an issuer's key is
     trusted at all. ``statement_only``: the statement and its record, for one that has no receipt yet.
-    ``strict``: the RFC 9943 profile counts for foreign statements too (RC-20).
+    ``strict``: the RFC 9943 profile counts for foreign statements too (RC-20). ``now`` (seconds since 1970): when a
+    certificate is judged whose statement has neither receipt nor iat; there is no clock here.
     """
 
     receipt_only: bool = False
     statement_only: bool = False
     strict: bool = False
+    now: int | None = None
 
     def __post_init__(self) -> None:
         if self.receipt_only and self.statement_only:
@@ -74,6 +77,7 @@ class Verifier:
         self.heads = HeadCache() if heads is None else heads
         self._keys = KeyIndex(trust)
         self._receipt_checks = ReceiptChecks(self._keys, self.heads, strict=options.strict)
+        self._certificate_checks = CertificateChecks(self._keys, options.now)
         required = {"form"}
         if not options.statement_only:
             required.add("registered")
@@ -106,8 +110,11 @@ class Verifier:
             check_profile(subject, keys, strict=self.options.strict),
             check_payload(subject, payload),
         ]
-        issuer, signer = self._issuer(subject, keys)
         receipts, registration = self._receipts(subject)
+        if self._keys.has_roots:
+            certificate, keys = self._certificate_checks.check(subject, keys, registration)
+            checks += certificate
+        issuer, signer = self._issuer(subject, keys)
         records, look = self._records(subject)
         checks += issuer
         checks += receipts
