@@ -131,6 +131,19 @@ def test_a_record_with_a_byte_order_mark_is_described_by_its_whole_bytes() -> No
     assert metadata.content_hash == hashlib.sha256(BOM + CLAUDE).hexdigest()
 
 
+def test_a_vac_record_with_anything_for_a_call_id_is_outlined_all_the_same() -> None:
+    def finished(*entries: object) -> bool:
+        record = json.loads(VAC)
+        record["session"]["entries"] = entries
+        return convert.outline(json.dumps(record).encode()).finished
+
+    call = {"type": "tool-call", "name": "n", "input": None}
+
+    assert not finished({**call, "call-id": {"a": 1}})
+    assert finished({**call, "call-id": []}, {"type": "tool-result", "output": 1, "call-id": [1]})
+    assert not finished(None, {**call, "call-id": "c"})  # what is no entry does not end the list
+
+
 def test_a_signed_statement_is_not_converted_but_told_from_a_record() -> None:
     with pytest.raises(MalformedError, match="its payload"):
         convert.convert(b"\xd2\x84\x43\xa1\x01\x26\xa0\xf6\x40", created=CREATED)

@@ -160,10 +160,11 @@ def finished(entries: Iterable[Mapping[str, Any]]) -> bool:
     waiting: dict[object, None] = {}
     for entry in flat(entries):
         kind = entry.get("type")
+        named = entry.get("call-id")
+        answered = named if isinstance(named, str) else None  # a VAC record may have anything there
         if kind == "tool-call":
-            waiting[entry.get("call-id", object())] = None
+            waiting[object() if answered is None else answered] = None
         elif kind == "tool-result":
-            answered = entry.get("call-id")
             if answered is not None:
                 waiting.pop(answered, None)
             elif waiting:
@@ -175,10 +176,11 @@ def finished(entries: Iterable[Mapping[str, Any]]) -> bool:
 
 def flat(entries: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Every entry in document order, each before its children; never recursing."""
-    stack = [iter(entries)]
+    stack: list[Iterator[object]] = [iter(entries)]
+    end = object()
     while stack:
-        entry = next(stack[-1], None)
-        if entry is None:
+        entry = next(stack[-1], end)
+        if entry is end:
             stack.pop()
         elif isinstance(entry, Mapping):
             yield entry
