@@ -1,0 +1,146 @@
+"""The worker: follows the log, finds records that arrive late, and ends with the server. And fsck over its index."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.log.searching import Found, filling, indexed, put, session, term
+from transparency.log.folder import Folder
+from transparency.log.search import SearchIndex
+from transparency.log.search_check import check_index
+from transparency.log.search_worker import Follower, SearchWorker
+
+
+def follower(found: Found) -> Follower:
+    return Follower(found.index, found.store, found.artifacts)
+
+
+async def test_a_step_brings_in_new_entries_and_late_records(tmp_path: Path) -> None:
+    record = session("late")
+    async with filling(tmp_path) as log:
+        await log.envelope(record, upload=False)
+        with indexed(log.data) as found:
+            following = follower(found)
+            following.step(0.0)
+            await log.record(session("new"))
+            put(log.data, record)
+            following.step(100.0)
+
+            assert found.hits(term("session", "new")) == [3]
+            assert found.hits(term("session", "late")) == [2]
+
+
+async def test_a_shelf_that_did_not_change_is_not_looked_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with filling(tmp_path) as log:
+        await log.envelope(session("here"))
+    with indexed(log.data) as found:
+        following = follower(found)
+        looked: list[str] = []
+        monkeypatch.setattr(found.index, "look_for_records", lambda _store, _artifacts, shelf: looked.append(shelf))
+        following.look()
+        following.look()
+
+        assert looked == [hashlib.sha256(session("here")).hexdigest()[:2]]
+
+
+async def test_what_was_erased_is_renewed_from_what_is_left(tmp_path: Path) -> None:
+    async with filling(tmp_path) as log:
+        index = await log.record(session("kept"))
+    with indexed(log.data) as found:
+        found.index.erase(index)
+        assert found.hits(term("session", "kept")) == []
+        follower(found).step(0.0)
+
+        assert found.hits(term("session", "kept")) == [index]  # the store still has it: nothing was erased there
+
+
+async def test_the_process_follows_a_running_log_and_ends_with_it(tmp_path: Path) -> None:
+    async with filling(tmp_path) as log:
+        index = SearchIndex(Folder(log.data).search)
+        async with SearchWorker(log.data) as worker:
+            await until(index, 2)
+            await log.record(session("followed"))
+            await until(index, 3)
+            process = worker._process
+            assert process is not None
+            assert process.returncode is None
+        assert process.returncode == 0
+
+
+async def test_a_process_that_was_killed_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transparency.log.search_worker.RESTART_SECONDS", (0.01, 1.0))
+    async with filling(tmp_path) as log:
+        index = SearchIndex(Folder(log.data).search)
+        async with SearchWorker(log.data) as worker:
+            await until(index, 2)
+            assert worker._process is not None
+            worker._process.kill()
+            await log.record(session("after"))
+            await until(index, 3)
+
+
+async def until(index: SearchIndex, size: int) -> None:
+    deadline = time.monotonic() + 60
+    while await asyncio.to_thread(index.indexed) < size:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+def findings(found: Found) -> list[str]:
+    said: list[str] = []
+    check_index(found.index.path, found.store, found.artifacts, lambda where, what: said.append(f"{where}: {what}"))
+    return said
+
+
+async def test_an_index_that_follows_from_the_log_is_clean_also_while_it_lags(tmp_path: Path) -> None:
+    async with filling(tmp_path) as log:
+        await log.record(session("a"))
+        await log.envelope(session("b"))
+        await log.envelope(session("c"), upload=False)
+        with indexed(log.data) as found:
+            await log.record(session("not indexed yet"))
+            assert findings(found) == []
+            put(log.data, session("c"))
+            assert findings(found) == []
+            found.index.erase(2)
+            assert findings(found) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("UPDATE entries SET time = time + 1 WHERE idx = 2", "search index, entry 2: is not what the log gives"),
+        ("UPDATE entries SET content = x'00' WHERE idx = 2", "search index, entry 2: is not what the log gives"),
+        ("DELETE FROM postings WHERE idx = 2", "search index, entry 2: is not found by all it has"),
+        ("INSERT INTO postings VALUES (7, 2)", "postings where"),
+    ],
+)
+async def test_an_index_that_does_not_is_named(tmp_path: Path, damage: str, says: str) -> None:
+    async with filling(tmp_path) as log:
+        await log.record(session("a"))
+    with indexed(log.data) as found:
+        with found.index._transaction() as run:
+            run(damage)
+
+        (finding,) = findings(found)
+        assert says in finding
+        assert "transparency log reindex" in finding
+        found.index.clear()
+        found.catch_up()
+        assert findings(found) == []
+
+
+async def test_a_log_that_has_no_index_yet_is_clean(tmp_path: Path) -> None:
+    async with filling(tmp_path) as log:
+        pass
+    with indexed(log.data) as found:
+        Folder(log.data).search.unlink()
+
+        assert findings(found) == []
