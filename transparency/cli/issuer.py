@@ -1,22 +1,25 @@
-"""``transparency issuer add|list|remove``: who may register. Each change is a new policy on the log itself."""
+"""``transparency issuer add|list|remove|compromise``: who may register. Each change is a new policy on the log."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
+from transparency.cli import issuer_compromise
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.folders import change_policy, check_iss, require_log
+from transparency.cli.folders import change_policy, check_iss, open_admin, require_log
+from transparency.cli.issuer_files import find_key, load_jwks, load_roots, named_option
 from transparency.cli.keyfiles import load_public
-from transparency.cli.output import done, note, out, print_json, safe
+from transparency.cli.output import BAD, DIM, done, note, out, print_json, safe
 from transparency.cli.settings import data_option, json_option
 from transparency.cose.keys import PublicKey
+from transparency.cose.x509 import Certificate
 from transparency.errors import MalformedError
-from transparency.log.admin import open_admin
 from transparency.policy.document import Policy
+from transparency.policy.issuer import Issuer
+from transparency.policy.toml import write_time
 
 
 @click.group()
@@ -27,41 +30,85 @@ def command() -> None:
     """
 
 
+command.add_command(issuer_compromise.command)
+
+
 @command.command(
     "add", epilog="\b\nExample: transparency issuer add --data ./log --iss https://acme.example --key issuer.pub.pem"
 )
 @data_option()
-@click.option("--iss", required=True, metavar="URI", help="The issuer, exactly as its statements say.")
+@named_option()
 @click.option(
     "--key",
     "keys",
-    required=True,
     multiple=True,
     type=click.Path(),
     metavar="FILE",
     help="Its public key (repeatable): PEM, DER, JWK or COSE_Key.",
 )
+@click.option(
+    "--jwks",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="A JWK Set: each of its keys that is for signatures.",
+)
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="A CA certificate that its signers' lead to.",
+)
+@click.option(
+    "--subject", "subjects", multiple=True, metavar="CN=NAME", help="What their subject must say (with --root)."
+)
+@click.option(
+    "--san", "sans", multiple=True, metavar="dns:NAME", help="A name they must have: dns:, uri:, email: (one)."
+)
+@click.option("--eku", "ekus", multiple=True, metavar="OID", help="A use they must be for (one of them).")
 @json_option()
-def add(data: Path, iss: str, keys: tuple[str, ...], as_json: bool) -> None:
-    """Let an issuer register statements signed with these keys."""
+def add(
+    data: Path,
+    iss: str | None,
+    pattern: str | None,
+    keys: tuple[str, ...],
+    jwks: tuple[str, ...],
+    roots: tuple[str, ...],
+    subjects: tuple[str, ...],
+    sans: tuple[str, ...],
+    ekus: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Let an issuer register statements signed with these keys, or by holders of certificates under these roots."""
     folder = require_log(data)
-    check_iss(iss)
-    public = load_public(keys)
+    name = iss or pattern or ""
+    if iss is not None:
+        check_iss(iss)
+    if not (keys or jwks or roots):
+        raise CommandError(Exit.USAGE, "by which key?", "Give --key, --jwks or --root.")
+    public = load_public(keys) + load_jwks(jwks)
+    anchors = load_roots(roots, subjects, sans, ekus)
 
     def build(policy: Policy, entry: str) -> Policy | None:
-        known = policy.issuer(iss)
-        if known is not None and {key.thumbprint for key in public} <= {key.thumbprint for key in known.keys}:
+        known = policy.issuer(name)
+        if known is not None and _has(known, public) and all(root in known.roots for root in anchors):
             return None
         try:
-            return policy.with_issuer(iss, public, previous=entry)
+            return policy.with_issuer(name, public, roots=anchors, previous=entry, is_pattern=pattern is not None)
         except MalformedError as error:
             raise CommandError(Exit.BAD_INPUT, str(error)) from error
 
     with open_admin(data) as admin:
         policy, registered = change_policy(admin, folder, build)
     _report(
-        policy, iss, "may register now" if registered else "could register already; nothing changed", as_json=as_json
+        policy, name, "may register now" if registered else "could register already; nothing changed", as_json=as_json
     )
+
+
+def _has(known: Issuer, public: tuple[PublicKey, ...]) -> bool:
+    return {key.thumbprint for key in public} <= {key.thumbprint for key in known.keys}
 
 
 @command.command("list", epilog="\b\nExample: transparency issuer list --data ./log")
@@ -73,51 +120,66 @@ def list_(data: Path, as_json: bool) -> None:
     with open_admin(data, reading=True) as admin:
         policy = Policy.from_toml(admin.call("documents")["policy"])
     if as_json:
-        rows = [{"iss": each.iss, "keys": [_row(key) for key in each.keys]} for each in policy.issuers]
-        print_json({"generation": policy.generation, "issuers": rows})
+        print_json({"generation": policy.generation, "issuers": [_issuer_row(each) for each in policy.issuers]})
         return
     console = out()
     for each in policy.issuers:
-        console.print(f"[bold]{safe(each.iss)}[/]")
+        console.print(f"[bold]{safe(each.name)}[/]{f' [{DIM}](pattern)[/]' if each.pattern else ''}")
         for key in each.keys:
-            console.print(f"  {key.thumbprint.hex()}  {safe(key.kty_name)}")
+            console.print(f"  {key.thumbprint.hex()}  {safe(key.kty_name)}{_bounds(each, key)}")
+        for root in each.roots:
+            console.print(f"  root {safe(Certificate.from_der(root.der).name)}")
     if not policy.issuers:
         note("nobody may register yet: transparency issuer add --data DIR --iss URI --key FILE")
 
 
 @command.command("remove", epilog="\b\nExample: transparency issuer remove --data ./log --iss https://acme.example")
 @data_option()
-@click.option("--iss", required=True, metavar="URI", help="The issuer.")
+@named_option()
 @click.option("--kid", metavar="HEX", help="Only this key of it: its id or thumbprint, or the beginning of either.")
 @json_option()
-def remove(data: Path, iss: str, kid: str | None, as_json: bool) -> None:
+def remove(data: Path, iss: str | None, pattern: str | None, kid: str | None, as_json: bool) -> None:
     """Stop an issuer, or one of its keys, from registering. What it registered stays."""
     folder = require_log(data)
+    name = iss or pattern or ""
 
     def build(policy: Policy, entry: str) -> Policy:
-        known = policy.issuer(iss)
+        known = policy.issuer(name)
         if known is None:
-            raise CommandError(Exit.BAD_INPUT, f"{iss} is not an issuer here", "See `transparency issuer list`.")
-        return policy.without_issuer(iss, previous=entry, kid=None if kid is None else _find(known.keys, kid).kid)
+            raise CommandError(Exit.BAD_INPUT, f"{name} is not an issuer here", "See `transparency issuer list`.")
+        return policy.without_issuer(name, previous=entry, kid=None if kid is None else find_key(known.keys, kid).kid)
 
     with open_admin(data) as admin:
         policy, _ = change_policy(admin, folder, build)
-    _report(policy, iss, "may no longer register" + (" with that key" if kid else ""), as_json=as_json)
+    _report(policy, name, "may no longer register" + (" with that key" if kid else ""), as_json=as_json)
 
 
-def _find(keys: tuple[PublicKey, ...], kid: str) -> PublicKey:
-    found = [
-        key for key in keys if key.kid.hex().startswith(kid.lower()) or key.thumbprint.hex().startswith(kid.lower())
-    ]
-    if not re.fullmatch(r"[0-9A-Fa-f]{4,}", kid) or len(found) != 1:
-        raise CommandError(
-            Exit.BAD_INPUT, f"--kid {kid} names {len(found)} of its keys", "Give at least 4 hex digits of one."
-        )
-    return found[0]
+def _issuer_row(issuer: Issuer) -> dict[str, object]:
+    row: dict[str, object] = {"iss": issuer.iss} if issuer.iss else {"pattern": issuer.pattern}
+    row["keys"] = [_row(issuer, key) for key in issuer.keys]
+    if issuer.roots:
+        row["roots"] = [Certificate.from_der(root.der).subject.rfc4514_string() for root in issuer.roots]
+    return row
 
 
-def _row(key: PublicKey) -> dict[str, str]:
-    return {"thumbprint": key.thumbprint.hex(), "kid": key.kid.hex(), "type": key.kty_name}
+def _row(issuer: Issuer, key: PublicKey) -> dict[str, str]:
+    return {"thumbprint": key.thumbprint.hex(), "kid": key.kid.hex(), "type": key.kty_name, **_times(issuer, key)}
+
+
+def _times(issuer: Issuer, key: PublicKey) -> dict[str, str]:
+    bounds = issuer.validity_of(key.kid)
+    times = (
+        ("not-before", bounds.not_before),
+        ("not-after", bounds.not_after),
+        ("compromised-since", bounds.compromised_since),
+    )
+    return {name: write_time(at) for name, at in times if at is not None}
+
+
+def _bounds(issuer: Issuer, key: PublicKey) -> str:
+    return "".join(
+        f"  [{BAD if name == 'compromised-since' else DIM}]{name} {at}[/]" for name, at in _times(issuer, key).items()
+    )
 
 
 def _report(policy: Policy, iss: str, what: str, *, as_json: bool) -> None:

@@ -164,8 +164,8 @@ def _narrowing(issuer: Issuer, policy: Policy) -> Iterator[Problem]:
             yield Problem((name,), f"has a {name} of {own}; [accept] allows 1 to {most}")
     if issuer.duplicates == "allow" and policy.duplicates == "refuse":
         yield Problem(("duplicates",), "allows duplicates, which [accept] refuses to all")
-    usable = names.algorithm_numbers(issuer.algorithms or policy.algorithms) & numbers
-    if issuer.algorithms and issuer.keys and not any(_fits(key, usable) for key in issuer.keys) and not issuer.roots:
+    usable = names.algorithm_numbers(issuer.algorithms) & numbers
+    if usable and issuer.keys and not issuer.roots and not any(_fits(key, usable) for key in issuer.keys):
         yield Problem(("algorithms",), "names only algorithms that none of its keys can sign with")
 
 

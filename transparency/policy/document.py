@@ -170,10 +170,12 @@ class Policy:
         """The next generation, in which *iss* may sign with *keys* and *roots* besides those it had."""
 
         def more(old: Issuer) -> Issuer:
-            kids = {key.kid for key in old.keys}
+            have = {key.kid: key.thumbprint for key in old.keys}
+            if any(have.get(key.kid, key.thumbprint) != key.thumbprint for key in keys):
+                raise MalformedError(f"policy.issuer {iss!r} has another key under that kid; remove it first")
             return replace(
                 old,
-                keys=old.keys + tuple(key for key in keys if key.kid not in kids),
+                keys=old.keys + tuple(key for key in keys if key.kid not in have),
                 roots=old.roots + tuple(root for root in roots if root not in old.roots),
             )
 
@@ -192,15 +194,18 @@ class Policy:
 
         return self._changed(iss, less, previous)
 
-    def with_compromise(self, iss: str, kid: bytes, since: int, *, previous: str) -> Policy:
-        """The next generation, in which the key *kid* of *iss* signs nothing any more."""
+    def with_compromise(
+        self, iss: str, key: PublicKey, since: int, *, previous: str, is_pattern: bool = False
+    ) -> Policy:
+        """The next generation, in which *key* of *iss* signs nothing any more. One it no longer had is put back so."""
+        policy = self.with_issuer(iss, (key,), previous=previous, is_pattern=is_pattern)
 
         def marked(old: Issuer) -> Issuer:
-            bounds = replace(old.validity_of(kid), compromised_since=since)
-            by_kid = {**{each.kid: each for each in old.validity}, kid: bounds}
-            return replace(old, validity=tuple(by_kid[key.kid] for key in old.keys if key.kid in by_kid))
+            bounds = replace(old.validity_of(key.kid), compromised_since=since)
+            by_kid = {**{each.kid: each for each in old.validity}, key.kid: bounds}
+            return replace(old, validity=tuple(by_kid[each.kid] for each in old.keys if each.kid in by_kid))
 
-        return self._changed(iss, marked, previous)
+        return replace(policy, issuers=tuple(marked(each) if each.name == iss else each for each in policy.issuers))
 
     def _changed(self, iss: str, change: Callable[[Issuer], Issuer | None], previous: str) -> Policy:
         changed = (change(issuer) if issuer.name == iss else issuer for issuer in self.issuers)
