@@ -46,7 +46,7 @@ def test_every_command_that_is_promised_is_there() -> None:
     assert names >= {
         "demo", "keygen", "sign", "submit", "verify", "inspect", "keys", "init", "serve", "issuer add", "issuer list",
         "issuer remove", "token create", "token list", "token revoke", "policy show", "log status", "log fsck",
-        "log backup", "log restore", "log rotate-key", "doctor",
+        "log backup", "log restore", "log keys", "log rotate-key", "log compromise-key", "doctor",
     }  # fmt: skip
 
 
@@ -154,6 +154,10 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.PayloadMissingError("x"), Exit.BAD_INPUT),
     (errors.UnsupportedAlgorithmError("x"), Exit.BAD_INPUT),
     (errors.NotFoundError("x"), Exit.BAD_INPUT),
+    (errors.PassphraseError("x"), Exit.BAD_INPUT),
+    (errors.SignerError("x"), Exit.BAD_INPUT),
+    (errors.GoneError("x"), Exit.BAD_INPUT),
+    (errors.CertificateError("x"), Exit.REFUSED),
     (errors.RefusedError("x"), Exit.REFUSED),
     (errors.OverloadedError("x"), Exit.TRY_LATER),
     (errors.JudgementStaleError("x"), Exit.TRY_LATER),

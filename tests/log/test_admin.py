@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transparency.cli.folders import rotate_key
+from transparency.cli.rotation import rotate_key
 from transparency.errors import FolderOwnedError, MalformedError, RefusedError, StoreError, UnreachableError
 from transparency.log.admin import MAX_FRAME, AdminServer, open_admin
 from transparency.log.documents import sign_document
@@ -189,7 +189,7 @@ async def test_an_in_doubt_answer_is_never_taken_for_a_refusal(tmp_path: Path) -
 
 def rotate(made: MadeLog) -> None:
     with open_admin(made.data, clock=made.clock, allow_lost_key=True) as admin:
-        rotate_key(admin, Folder(made.data), keyset.RECEIPTS, -7)
+        rotate_key(admin, Folder(made.data), keyset.RECEIPTS)
 
 
 async def test_a_lost_key_is_replaced_although_202s_are_waiting(tmp_path: Path) -> None:

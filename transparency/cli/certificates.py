@@ -18,7 +18,7 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import MAX_KEY_FILE, read_input
-from transparency.cose.keys import PrivateKey, Signer
+from transparency.cose.keys import Signer
 from transparency.cose.x509 import read_certificates
 from transparency.errors import CertificateError
 from transparency.statements.certified import HEADERS, CertifiedSigner, Header
@@ -34,7 +34,7 @@ class Certificates:
     x5chain: Header = "protected"
     x5t: bool = False
 
-    def certify(self, key: PrivateKey) -> Signer:
+    def certify(self, key: Signer) -> Signer:
         """The key as it is, or named by the chain in the file."""
         if self.file is None:
             return key

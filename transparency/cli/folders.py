@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from transparency.cli.errors import DISK, OTHER_USER, CommandError, storage
 from transparency.cli.exits import Exit
+from transparency.cli.passphrases import logs_passphrase
 from transparency.cose import labels
 from transparency.errors import JudgementStaleError, MalformedError, RefusedError, StoreError
+from transparency.log import admin
 from transparency.log.admin import Admin
-from transparency.log.create import Created
+from transparency.log.create import Created, create_log
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
-from transparency.log.log import Log
+from transparency.log.log import system_clock
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.keyset import ServiceKeys
@@ -30,7 +33,7 @@ _ATTEMPTS = 5
 
 def find_log(data: Path) -> Folder | None:
     """The folder *data* if it holds a log. One that is there and another user's is not taken for none."""
-    folder = Folder(data.absolute())
+    folder = Folder(data.absolute(), logs_passphrase())
     try:
         if not folder.exists():
             return None
@@ -86,24 +89,30 @@ def refuse_existing_log(data: Path, hint: str) -> None:
         raise CommandError(Exit.CANNOT_WRITE, f"{data} is not an empty folder", "Name another.")
 
 
-def make_log(data: Path, *, origin: str | None, iss: str | None, watermark: Path | None) -> Created:
+def make_log(data: Path, *, origin: str | None, iss: str | None, watermark: Path | None, **keys: Any) -> Created:  # noqa: ANN401 - create_log's
     """A new log in *data*. A disk that does not take it leaves none, and is no fault of the store."""
     try:
         with storage(data):
-            return Log.create(data, origin=origin, iss=iss, watermark=watermark)
+            return create_log(data, clock=system_clock, origin=origin, iss=iss, watermark=watermark, **keys)
     except StoreError as error:
         raise CommandError(Exit.CANNOT_WRITE, f"{data}: {error}", DISK) from error
 
 
+def open_admin(data: Path, *, reading: bool = False, allow_lost_key: bool = False) -> AbstractContextManager[Admin]:
+    """The admin face of the log in *data*; if its keys are encrypted and needed, their passphrase is found."""
+    passphrase = None if reading else logs_passphrase()
+    return admin.open_admin(data, reading=reading, allow_lost_key=allow_lost_key, passphrase=passphrase)
+
+
 def change_policy(
-    admin: Admin, folder: Folder, build: Callable[[Policy, str], Policy | None]
+    log: Admin, folder: Folder, build: Callable[[Policy, str], Policy | None]
 ) -> tuple[Policy, Mapping[str, Any] | None]:
     """Put the policy that *build* makes from the one in force on the log; None from *build* changes nothing.
 
     Another command may get in between; the log refuses what does not follow, and the change is built again.
     """
     for attempt in range(_ATTEMPTS):
-        documents = admin.call("documents")
+        documents = log.call("documents")
         policy = Policy.from_toml(documents["policy"])
         following = build(policy, documents["policy-entry"])
         if following is None:
@@ -111,26 +120,9 @@ def change_policy(
         signer = folder.load_key(keyset.POLICY, policy.policy_key)
         statement = sign_document(following, signer, ServiceKeys.from_toml(documents["keys"]).iss)
         try:
-            return following, admin.call("update-policy", statement=statement)
+            return following, log.call("update-policy", statement=statement)
         except (RefusedError, JudgementStaleError):
-            moved = Policy.from_toml(admin.call("documents")["policy"]).generation != policy.generation
+            moved = Policy.from_toml(log.call("documents")["policy"]).generation != policy.generation
             if not moved or attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError  # the last attempt returns or raises
-
-
-def rotate_key(admin: Admin, folder: Folder, role: str, alg: int) -> tuple[ServiceKeys, bytes]:
-    """Make a new key for *role* and register it; the thumbprint of the new key. The old one stays resolvable."""
-    from transparency.cose.keys import PrivateKey
-
-    documents = admin.call("documents")
-    keys = ServiceKeys.from_toml(documents["keys"])
-    policy = Policy.from_toml(documents["policy"])
-    signer = folder.load_key(keyset.POLICY, policy.policy_key)
-    key = PrivateKey.generate(alg)
-    following = keys.rotated(role, key.public, previous=documents["keys-entry"], now=documents["time"])
-    statement = sign_document(following, signer, keys.iss)
-    # Never removed again: whatever the log answers, it may have committed the key set and need this key.
-    folder.save_key(role, key)
-    admin.call("update-keys", statement=statement)
-    return following, key.public.thumbprint

@@ -8,7 +8,9 @@ import click
 
 from transparency.cli.folders import check_names, make_log, refuse_existing_log
 from transparency.cli.output import done, note, print_json, warn
+from transparency.cli.passphrases import new_logs_passphrase
 from transparency.cli.settings import data_option, json_option
+from transparency.policy.keyset import RECEIPT_ALGORITHMS
 
 
 def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
@@ -27,8 +29,16 @@ def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.command(epilog="\b\nExample: transparency init --data ./log --origin log.acme.example/agents")
 @data_option()
 @log_creation_options
+@click.option(
+    "--receipt-alg", type=click.Choice(RECEIPT_ALGORITHMS), default=RECEIPT_ALGORITHMS[0], show_default=True,
+    metavar="NAME", help=f"Algorithm of receipts: {', '.join(RECEIPT_ALGORITHMS)}. Every verifier takes the first.",
+)  # fmt: skip
+@click.option("--encrypt-keys", is_flag=True, help="Encrypt the log's private keys with a passphrase.")
 @json_option()
-def command(data: Path, origin: str | None, iss: str | None, watermark: Path | None, as_json: bool) -> None:
+def command(
+    data: Path, origin: str | None, iss: str | None, watermark: Path | None, receipt_alg: str, encrypt_keys: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Create a log in DIR: keys, policy, store, high-water mark.
 
     Auditors pin the policy key's thumbprint, which is printed: publish it where the log cannot change it.
@@ -39,7 +49,10 @@ def command(data: Path, origin: str | None, iss: str | None, watermark: Path | N
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     for stray in marks_beside(data):
         warn(f"{stray} is the mark of another log that was in {data}; this is a new one, with new keys")
-    created = make_log(data, origin=origin, iss=iss, watermark=watermark)
+    passphrase = new_logs_passphrase() if encrypt_keys else None
+    created = make_log(
+        data, origin=origin, iss=iss, watermark=watermark, receipt_alg=receipt_alg, passphrase=passphrase
+    )
     if as_json:
         print_json(
             {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,27 +13,20 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input
 from transparency.cli.output import warn
+from transparency.cli.passphrases import VARIABLE, find_passphrase
 from transparency.cose.algorithms import algorithm
-from transparency.cose.keys import PrivateKey, PublicKey, read_public_keys
-from transparency.errors import MalformedError, TransparencyError, UnsupportedAlgorithmError
+from transparency.cose.keys import (
+    PrivateKey,
+    PublicKey,
+    Signer,
+    is_encrypted,
+    load_signer,
+    names_signer,
+    read_public_keys,
+)
+from transparency.errors import MalformedError, PassphraseError, TransparencyError, UnsupportedAlgorithmError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def passphrase_option() -> Callable[[_F], _F]:
-    # A file, not a flag: flags are seen by every user of the machine.
-    return click.option(
-        "--passphrase-file", type=click.Path(), metavar="FILE", help="The key's passphrase is this file's first line."
-    )
-
-
-def read_passphrase(path: str | None) -> bytes | None:
-    if path is None:
-        return None
-    line = read_input(path, most=4096).split(b"\n", 1)[0].rstrip(b"\r")
-    if not line:
-        raise CommandError(Exit.BAD_INPUT, f"{path}: its first line is empty, so there is no passphrase")
-    return line
 
 
 def alg_option() -> Callable[[_F], _F]:
@@ -44,17 +36,23 @@ def alg_option() -> Callable[[_F], _F]:
     )
 
 
-def load_private(path: str, passphrase_file: str | None = None, alg: str | None = None) -> PrivateKey:
+def load_private(path: str, passphrase_file: str | None = None, alg: str | None = None) -> Signer:
+    """The key in the file *path*; or the signer of that name, ``NAME:ARGUMENT``, where there is no such file."""
+    if names_signer(path) and not Path(path).exists():
+        if alg is not None:
+            raise CommandError(Exit.USAGE, "--alg goes with a key file; a signer has its algorithm")
+        return load_signer(path)
     data = read_input(path, most=MAX_KEY_FILE)
-    password = read_passphrase(passphrase_file)
-    if password is None and b"ENCRYPTED" in data and sys.stdin.isatty():
-        password = click.prompt("Passphrase", hide_input=True, err=True).encode()
+    # One that was named is used, so that the wrong file is noticed; the environment's may be meant for another key.
+    password = find_passphrase(passphrase_file) if passphrase_file is not None or is_encrypted(data) else None
     try:
         key = PrivateKey.from_pem(data, password, alg=None if alg is None else algorithm(alg).id)
     except TransparencyError as error:
         hint = "Make one with `transparency keygen --out issuer.pem`."
-        if "password" in str(error):
-            hint = "Give its passphrase with --passphrase-file."
+        if isinstance(error, PassphraseError):
+            hint = f"Give its passphrase with --passphrase-file or {VARIABLE}."
+        elif passphrase_file is not None and "passphrase" in str(error):
+            hint = "Leave --passphrase-file away."
         elif isinstance(error, UnsupportedAlgorithmError) and alg is not None:
             raise CommandError(Exit.USAGE, f"--alg {alg}: {error}") from error
         elif b"BEGIN PUBLIC KEY" in data:

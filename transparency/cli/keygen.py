@@ -7,8 +7,9 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, refuse_existing, write_output
-from transparency.cli.keyfiles import passphrase_option, public_name, read_passphrase
+from transparency.cli.keyfiles import public_name
 from transparency.cli.output import done, note
+from transparency.cli.passphrases import new_passphrase, passphrase_option
 from transparency.cli.settings import json_option
 from transparency.cose.algorithms import ALGORITHMS, algorithm
 from transparency.cose.keys import PrivateKey
@@ -28,10 +29,11 @@ _NAMES = [each.name for each in ALGORITHMS.values()]
 @click.option(
     "--out", required=True, type=click.Path(), metavar="PEM", help="Private key; NAME.pub.pem is written too."
 )
+@click.option("--encrypt", is_flag=True, help="Encrypt the private key with a passphrase (so does --passphrase-file).")
 @passphrase_option()
 @click.option("--force", is_flag=True, help="Replace existing files. The old key is gone then.")
 @json_option()
-def command(alg: str, out: str, passphrase_file: str | None, force: bool, as_json: bool) -> None:
+def command(alg: str, out: str, encrypt: bool, passphrase_file: str | None, force: bool, as_json: bool) -> None:
     """Make a signing key.
 
     The private key gets mode 0600. Hand the public part (NAME.pub.pem) to the log's operator, and to whoever is to
@@ -41,7 +43,7 @@ def command(alg: str, out: str, passphrase_file: str | None, force: bool, as_jso
         raise CommandError(Exit.USAGE, "a private key is not printed", "Name a file with --out.")
     public_path = public_name(out)
     refuse_existing(out, public_path, force=force)
-    password = read_passphrase(passphrase_file)
+    password = new_passphrase(passphrase_file) if encrypt or passphrase_file is not None else None
     key = PrivateKey.generate(algorithm(alg).id)
     write_output(out, key.to_pem(password), force=force, mode=0o600)
     write_output(public_path, key.public.to_pem(), force=force)

@@ -1,4 +1,4 @@
-"""``transparency log status|fsck|reindex|manifest|backup|restore|rotate-key``: looking after a log."""
+"""``transparency log``: looking after a log. Status, fsck, backup and restore are here, the rest beside."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from pathlib import Path
 
 import click
 
-from transparency.cli import manifest, reindex
+from transparency.cli import log_keys, manifest, reindex
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.folders import check_names, refuse_existing_log, require_log, rotate_key
+from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
 from transparency.cli.output import BAD, GOOD, done, note, out, print_json, print_tree, progress, safe, timestamp, warn
+from transparency.cli.passphrases import logs_passphrase, new_logs_passphrase
 from transparency.cli.settings import data_option, json_option
-from transparency.cose.algorithms import algorithm
 from transparency.log import backup as backups
-from transparency.log.admin import open_admin
+from transparency.log.folder import Folder
 from transparency.log.fsck import MARK
 from transparency.log.fsck import fsck as check_log
 from transparency.log.log import system_clock
-from transparency.policy import keyset
 
 _WATERMARK = click.option(
     "--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The high-water mark, if it was moved."
 )
-# The two checkpoint keys are a pair, and the policy key stands in the policy: neither is exchanged alone.
-_ROLES = [keyset.RECEIPTS, keyset.OPERATIONS]
 
 
 @click.group()
 def command() -> None:
-    """Look after a log: status, fsck, reindex, manifest, backup, restore, rotate-key."""
+    """Look after a log: status, fsck, reindex, manifest, backup, restore, keys."""
 
 
 command.add_command(manifest.command)
 command.add_command(reindex.command)
+command.add_command(log_keys.keys)
+command.add_command(log_keys.rotate)
+command.add_command(log_keys.compromise)
 
 
 @command.command(epilog="\b\nExample: transparency log status --data ./log")
-@data_option()
+@data_option(keys=False)
 @json_option()
 def status(data: Path, as_json: bool) -> None:
     """Size, root and policy of a log, and what is waiting."""
@@ -58,7 +58,7 @@ def status(data: Path, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExample: transparency log fsck --data ./log")
-@data_option()
+@data_option(keys=False)
 @_WATERMARK
 @click.option("--no-mark", is_flag=True, help="For a copy whose mark is not at hand: do not ask for it.")
 @json_option()
@@ -98,7 +98,7 @@ def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> No
 
 
 @command.command(epilog="\b\nExample: transparency log backup --data ./log --out ./log-2026-11-16")
-@data_option()
+@data_option(keys=False)
 @click.option("--out", "target", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="A new folder.")
 @click.option("--with-keys", is_flag=True, help="Copy the private keys too. Keep the copy as you keep the keys.")
 @json_option()
@@ -142,43 +142,30 @@ def restore(
     refuse_existing_log(data, "Move it away first; nothing is replaced.")
     if new_origin is not None:
         check_names(new_origin or None, None)
+        # A log whose keys were encrypted is followed by one whose keys are.
+        passphrase = new_logs_passphrase() if Folder(source.absolute()).encrypts else None
         with storage(f"copying {source} to {data}"):
-            created = backups.restore_as_new(source, data, clock=system_clock, origin=new_origin or None)
+            created = backups.restore_as_new(
+                source, data, clock=system_clock, origin=new_origin or None, passphrase=passphrase
+            )
         if as_json:
             print_json({"data": str(data), "origin": created.origin, "size": 2})
         else:
             done(f"{data}: a new log, {created.origin}, with the issuers of {source}")
             note(f"its policy key's thumbprint is {created.policy_thumbprint.hex()}; publish it")
         return
-    if not any((source / "keys").glob("*.pem")):
+    if not Folder(source.absolute()).key_files():
         raise CommandError(
             Exit.NO_INPUT, f"{source} was copied without the private keys",
             f"Put the log's keys/*.pem into {source / 'keys'} first.",
         )  # fmt: skip
     with storage(f"copying {source} to {data}"):
         size = backups.restore(
-            source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark
-        )
+            source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark,
+            passphrase=logs_passphrase(),
+        )  # fmt: skip
     if as_json:
         print_json({"data": str(data), "size": size})
         return
     done(f"{data}: {size} entries, at or past the mark")
     note(f"next: transparency serve --data {data}")
-
-
-@command.command("rotate-key", epilog="\b\nExample: transparency log rotate-key --data ./log")
-@data_option()
-@click.option("--role", type=click.Choice(_ROLES), default=keyset.RECEIPTS, show_default=True, help="Which key.")
-@click.option("--alg", metavar="NAME", help="Its algorithm. Default: ES256 for receipts, Ed25519 for operations.")
-@json_option()
-def rotate(data: Path, role: str, alg: str | None, as_json: bool) -> None:
-    """Put a new key in the place of one of the log's own. Old receipts stay valid under the old key."""
-    folder = require_log(data)
-    chosen = algorithm(alg or ("ES256" if role == keyset.RECEIPTS else "Ed25519"))
-    with open_admin(data, allow_lost_key=role == keyset.RECEIPTS) as admin:
-        keys, thumbprint = rotate_key(admin, folder, role, chosen.id)
-    if as_json:
-        print_json({"role": role, "thumbprint": thumbprint.hex(), "generation": keys.generation})
-        return
-    done(f"{role} key {thumbprint.hex()} ({chosen.name}) is in use, key set generation {keys.generation}")
-    note("verifiers fetch it with `transparency keys`; whoever pinned the old one adds the new")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from transparency.cli.folders import require_log
+from transparency.cli.folders import open_admin, require_log
 from transparency.cli.output import done, print_json
 from transparency.cli.settings import data_option, json_option
-from transparency.log.admin import open_admin
 
 
 @click.command("manifest", epilog="\b\nExample: transparency log manifest --data ./log")

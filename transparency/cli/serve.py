@@ -19,6 +19,7 @@ from transparency.cli.folders import check_names, find_log, make_log, refuse_exi
 from transparency.cli.init import log_creation_options
 from transparency.cli.listening import cannot_listen, check_base_url, check_can_append, check_can_listen
 from transparency.cli.output import done, note, warn
+from transparency.cli.passphrases import logs_passphrase
 from transparency.cli.settings import data_option
 from transparency.cli.token import DAMAGED
 from transparency.log.folder import Config, Folder
@@ -69,7 +70,7 @@ def command(
     check_can_listen(host, port)
     check_can_append(access_log)
     _prepare(data, origin, iss, watermark)
-    log = Log.open(data, watermark=watermark)
+    log = Log.open(data, watermark=watermark, passphrase=logs_passphrase())
     path = Folder(data.absolute()).access
     try:
         with storage(path, DAMAGED):

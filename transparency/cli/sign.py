@@ -10,8 +10,9 @@ from transparency.cli.certificates import Certificates, certificate_options
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input, refuse_existing, write_output
-from transparency.cli.keyfiles import alg_option, load_private, passphrase_option
+from transparency.cli.keyfiles import alg_option, load_private
 from transparency.cli.output import done, note, print_json
+from transparency.cli.passphrases import passphrase_option
 from transparency.cli.settings import iss_option, json_option, key_option
 from transparency.client.signing import SignedRecord, sign_record
 from transparency.cose.keys import Signer

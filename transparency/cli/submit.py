@@ -12,8 +12,9 @@ from transparency.cli.connection import connect
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import SIGN1_HEAD, STDIO, read_input, refuse_existing, write_output
-from transparency.cli.keyfiles import load_private, load_public, passphrase_option
+from transparency.cli.keyfiles import load_private, load_public
 from transparency.cli.output import print_json
+from transparency.cli.passphrases import passphrase_option
 from transparency.cli.redaction_options import Redaction, redaction_options
 from transparency.cli.registration import Options, Registrar, with_receipt
 from transparency.cli.sessions import AGENTS, Source, expand, latest

@@ -28,7 +28,7 @@ def command() -> None:
 
 
 @command.command(epilog="\b\nExample: transparency token create --data ./log --scope submit --note ci --expires 90d")
-@data_option()
+@data_option(keys=False)
 @click.option("--scope", "scopes", multiple=True, type=click.Choice([str(scope) for scope in Scope]),
               default=("submit", "read"), show_default=True, help="What it allows (repeatable).")  # fmt: skip
 @click.option("--note", "text", default="", metavar="TEXT", help="Whose it is, for the list.")
@@ -50,7 +50,7 @@ def create(data: Path, scopes: tuple[str, ...], text: str, expires: str | None, 
 
 
 @command.command("list", epilog="\b\nExample: transparency token list --data ./log")
-@data_option()
+@data_option(keys=False)
 @json_option()
 def list_(data: Path, as_json: bool) -> None:
     """Show all tokens, without their secrets."""
@@ -74,7 +74,7 @@ def list_(data: Path, as_json: bool) -> None:
 
 
 @command.command(epilog="\b\nExample: transparency token revoke --data ./log 0123456789ab")
-@data_option()
+@data_option(keys=False)
 @click.argument("token_id", metavar="ID")
 @json_option()
 def revoke(data: Path, token_id: str, as_json: bool) -> None:

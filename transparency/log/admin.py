@@ -21,13 +21,14 @@ from transparency.cose.cbor import decode, encode
 from transparency.errors import (
     FolderOwnedError,
     MalformedError,
+    PassphraseError,
     RunningElsewhereError,
     StoreError,
     TransparencyError,
     UnreachableError,
 )
 from transparency.log.appender import Clock
-from transparency.log.folder import Folder
+from transparency.log.folder import Folder, Passphrase
 from transparency.log.log import Log, system_clock
 from transparency.log.reading import ReadOnlyAdmin
 from transparency.statements.statement import entry_id
@@ -54,20 +55,22 @@ def open_admin(
     clock: Clock = system_clock,
     allow_lost_key: bool = False,
     reading: bool = False,
+    passphrase: Passphrase | None = None,
 ) -> Iterator[Admin]:
     """The admin face of the log in *data*. *allow_lost_key* is for the command that replaces the key.
 
-    *reading* is for those that change nothing: they also work on a folder that this user cannot write.
+    *reading* is for those that change nothing: they also work on a folder that this user cannot write, and need no
+    passphrase.
     """
     try:
-        log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key)
+        log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key, passphrase=passphrase)
     except RunningElsewhereError:
         raise  # nobody owns this folder, so nobody answers on its socket
     except FolderOwnedError:
         yield _SocketAdmin(Folder(data.absolute()))
         return
-    except OSError as error:
-        if not reading or error.errno not in _NOT_WRITABLE:
+    except (OSError, PassphraseError) as error:
+        if not reading or (isinstance(error, OSError) and error.errno not in _NOT_WRITABLE):
             raise
         yield ReadOnlyAdmin(Folder(data.absolute()))
         return

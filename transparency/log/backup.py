@@ -18,7 +18,7 @@ from transparency.log.appender import Clock
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.documents import load_in_force
 from transparency.log.durable import create_durably, sync_folder
-from transparency.log.folder import Config, Folder, make_folder, publish_folder
+from transparency.log.folder import Config, Folder, Passphrase, make_folder, publish_folder
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
 from transparency.log.sqlite import SqliteStore, connect_for_reading
@@ -39,7 +39,7 @@ def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
                 _copy_database(database, target.path / database.name)
         create_durably(target.config, source.config.read_bytes(), mode=0o644)
         if with_keys:
-            for key in source.keys.glob("*.pem"):
+            for key in source.key_files():
                 create_durably(target.keys / key.name, key.read_bytes())
         _copy_artifacts(source, target)
         store = SqliteStore(target.database)
@@ -54,7 +54,13 @@ def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
 
 
 def restore(
-    source: Path, data: Path, *, clock: Clock, watermark: Path | None = None, accept_missing_mark: bool = False
+    source: Path,
+    data: Path,
+    *,
+    clock: Clock,
+    watermark: Path | None = None,
+    accept_missing_mark: bool = False,
+    passphrase: Passphrase | None = None,
 ) -> int:
     """Put the copy in *source* to *data* and check it as a start would, the mark included. Returns its size."""
     copy = Folder(source.absolute())
@@ -72,13 +78,13 @@ def restore(
         for path in (copy.database, copy.access):
             if path.exists():
                 _copy_database(path, making.path / path.name)
-        for key in copy.keys.glob("*.pem"):
+        for key in copy.key_files():
             create_durably(making.keys / key.name, key.read_bytes())
         _copy_artifacts(copy, making)
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
         if new_mark:
             _new_mark(making, config.origin, mark_path)
-        opened = open_log(making.path, clock=clock, watermark=mark_path)
+        opened = open_log(making.path, clock=clock, watermark=mark_path, passphrase=passphrase)
         size = opened.appender.tip.size
         opened.close()
         publish_folder(making, data)
@@ -91,7 +97,9 @@ def restore(
     return size
 
 
-def restore_as_new(source: Path, data: Path, *, clock: Clock, origin: str | None = None) -> create.Created:
+def restore_as_new(
+    source: Path, data: Path, *, clock: Clock, origin: str | None = None, passphrase: bytes | None = None
+) -> create.Created:
     """A new log with the issuers of the copy in *source*: new origin, new keys, nothing of the old tree."""
     copy = Folder(source.absolute())
     config = Config.read(copy.config)
@@ -102,7 +110,7 @@ def restore_as_new(source: Path, data: Path, *, clock: Clock, origin: str | None
         store.close()
     if origin == config.origin:
         raise LogUnusableError("a new log needs another origin than the old one had")
-    return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers)
+    return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers, passphrase=passphrase)
 
 
 def _new_mark(folder: Folder, origin: str, path: Path) -> None:

@@ -51,6 +51,8 @@ class InForce:
         self._check_signer(statement)
         _check_place("policy", policy, self.policy.policy, self.policy.entry_id)
         _check_single_purpose(policy, self.keys.keys)
+        if policy.policy_key.thumbprint not in {key.thumbprint for key in self.keys.keys.ever(keyset.POLICY)}:
+            raise RefusedError("the policy names a policy key that the key set does not list; register that one first")
         return policy
 
     def admit_keys(self, statement: Statement) -> ServiceKeys:

@@ -64,6 +64,10 @@ class Folder:
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()
 
+    def key_files(self) -> list[Path]:
+        """The private keys, and the names of those that live elsewhere."""
+        return sorted(path for ending in (".pem", ".signer") for path in self.keys.glob(f"*{ending}"))
+
     @property
     def encrypts(self) -> bool:
         """Whether this folder's private keys are encrypted: then a new one is, too."""

@@ -6,6 +6,7 @@ is RFC 9943 §6.3's: form, duplicate, judgement (signature and policy), append, 
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,8 @@ from transparency.log.answers import (
 )
 from transparency.log.appender import Clock
 from transparency.log.documents import InForce
+from transparency.log.export import write_entries, write_heads
+from transparency.log.folder import Passphrase
 from transparency.log.intake import Intake
 from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened, open_log
@@ -88,8 +91,10 @@ class Log:
         watermark: Path | None = None,
         clock: Clock = system_clock,
         allow_lost_key: bool = False,
+        passphrase: Passphrase | None = None,
     ) -> Log:
-        return cls(open_log(data, clock=clock, watermark=watermark, allow_lost_key=allow_lost_key), clock)
+        opened = open_log(data, clock=clock, watermark=watermark, allow_lost_key=allow_lost_key, passphrase=passphrase)
+        return cls(opened, clock)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -329,6 +334,15 @@ class Log:
         """Other entries that sign the same bytes (LEAF-7), at most a thousand. Derived: it may lag by seconds."""
         found = self._store.siblings(self.stored(index).tbs_digest, MAX_SIBLINGS + 1)
         return [(other, entry) for other, entry in found if other != index][:MAX_SIBLINGS]
+
+    def export_entries(self, start: int) -> bytes:
+        """One page of entries from index *start* on, as an audit reads them (log/export.py). For any thread."""
+        return write_entries(self._store.entries(start, self._opened.appender.tip.size))
+
+    def export_heads(self, after: int) -> bytes:
+        """One page of the heads that are larger than *after*."""
+        size = self._opened.appender.tip.size
+        return write_heads(itertools.takewhile(lambda head: head.size <= size, self._store.heads(after)))
 
     def newest_head(self) -> SignedHead:
         return self._receipts.newest()

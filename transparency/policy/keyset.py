@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from transparency.cose import base64url
@@ -157,23 +158,30 @@ class ServiceKeys:
 
         One key a role; of checkpoints the whole pair, because each algorithm is one line of a checkpoint (AMB-14).
         """
-        since = now if since is None else since
-        old, new = ([key.kty_name for key in some] for some in (self.current(role), keys))
-        if role == CHECKPOINTS and old and sorted(old) != sorted(new):
-            raise MalformedError(f"the checkpoint keys are rotated together: one of each of {', '.join(old)}")
-        if role != CHECKPOINTS and len(keys) != 1:
-            raise MalformedError(f"there is one {role} key at a time")
-        kept = tuple(_ended(item, since) if item.role == role else item for item in self.keys)
-        return self._followed_by((*kept, *(ServiceKey(role, key, since=since) for key in keys)), previous)
+        return self._followed_by(self._replaced(role, keys, now if since is None else since), previous)
 
-    def compromised(self, thumbprint: bytes, *, since: int, previous: str) -> ServiceKeys:
-        """The next generation, which says that a retired key is in other hands since *since*."""
-        kept = tuple(
-            replace(item, compromised_since=since) if item.key.thumbprint == thumbprint else item for item in self.keys
-        )
-        if kept == self.keys:
+    def compromised(
+        self, item: ServiceKey, *replacements: PublicKey, since: int, previous: str, now: int
+    ) -> ServiceKeys:
+        """The next generation, which says that a key is in other hands since *since*.
+
+        One that is not retired needs *replacements*, which take its place at once.
+        """
+        if item not in self.keys or (item.compromised_since is not None and item.compromised_since <= since):
             raise RefusedError("the key set lists no such key, or says so already")
-        return self._followed_by(kept, previous)
+        keys = self._replaced(item.role, replacements, now) if replacements else self.keys
+        thumbprint = item.key.thumbprint
+        told = (replace(each, compromised_since=since) if each.key.thumbprint == thumbprint else each for each in keys)
+        return self._followed_by(tuple(told), previous)
+
+    def _replaced(self, role: str, new: Sequence[PublicKey], since: int) -> tuple[ServiceKey, ...]:
+        kinds = [[key.kty_name for key in some] for some in (self.current(role), new)]
+        if role == CHECKPOINTS and kinds[0] and sorted(kinds[0]) != sorted(kinds[1]):
+            raise MalformedError(f"the checkpoint keys are rotated together: one each of {', '.join(kinds[0])}")
+        if role != CHECKPOINTS and len(new) != 1:
+            raise MalformedError(f"there is one {role} key at a time")
+        kept = (_ended(item, since) if item.role == role else item for item in self.keys)
+        return (*kept, *(ServiceKey(role, key, since=since) for key in new))
 
     def _followed_by(self, keys: tuple[ServiceKey, ...], previous: str) -> ServiceKeys:
         key_set = replace(self, generation=self.generation + 1, previous=previous, keys=keys)
