@@ -32,9 +32,10 @@ _COMMANDS = {
     "keys": ("transparency.cli.keys", "Fetch a log's public keys."),
     "init": ("transparency.cli.init", "Create a log."),
     "serve": ("transparency.cli.serve", "Run a log."),
-    "issuer": ("transparency.cli.issuer", "Who may register: add, list, remove."),
+    "issuer": ("transparency.cli.issuer", "Who may register: add, list, remove, compromise."),
     "token": ("transparency.cli.token", "Access tokens: create, list, revoke."),
-    "policy": ("transparency.cli.policy", "The registration policy in force."),
+    "policy": ("transparency.cli.policy", "The registration policy: show, check, diff, explain, set."),
+    "audit": ("transparency.cli.audit", "Replay every registration decision of a log."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }
