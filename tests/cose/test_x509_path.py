@@ -157,6 +157,23 @@ def test_a_critical_extension_nobody_here_knows_is_refused() -> None:
     assert "criticality" in refusal(ISSUING.leaf(extensions=[(identifier, True)]).chain)
 
 
+def test_a_certificate_of_version_1_is_refused_for_that() -> None:
+    """What ``openssl x509 -req`` makes without an extensions file; its version field is absent (RFC 5280 §4.1)."""
+    version = bytes.fromhex("a003020102")
+    body = LEAF.certificate.tbs_certificate_bytes
+    fields = body[body.index(version) + len(version) :]
+    signature = LEAF.der[LEAF.der.index(body) + len(body) :]
+
+    first = sequence(sequence(fields) + signature)
+
+    assert "is an X.509 v1 certificate" in refusal((first, *LEAF.chain[1:]))
+
+
+def sequence(content: bytes) -> bytes:
+    size = len(content).to_bytes(2, "big").lstrip(b"\0")
+    return b"\x30" + bytes([0x80 + len(size)]) + size + content
+
+
 def test_a_required_use_must_be_there() -> None:
     mail = ISSUING.leaf(extensions=[(extended_key_usage(EMAIL), False)])
     anything = ISSUING.leaf(extensions=[(extended_key_usage("2.5.29.37.0"), False)])

@@ -193,6 +193,8 @@ _LEAF_POLICY: Final = (
 
 def check_leaf(leaf: Certificate) -> None:
     """CertificateError where a certificate says that its key is for something else than signing."""
+    if leaf.parsed.version is not x509.Version.v3:
+        raise CertificateError(f"{leaf.name} is an X.509 v1 certificate; one with extensions (v3) is needed")
     constraints, usage = leaf.extension(x509.BasicConstraints), leaf.extension(x509.KeyUsage)
     if constraints is not None and constraints.ca:
         raise CertificateError(f"{leaf.name} is a CA certificate: not permitted for signing statements")
