@@ -27,13 +27,14 @@ from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
-from transparency.statements.media_types import CBOR, COSE, OCTETS, RECEIPT, TOML
+from transparency.statements.media_types import CBOR, CBOR_SEQUENCE, COSE, OCTETS, RECEIPT, TOML
 from transparency.statements.statement import Statement, parse_entry_id
 
 _RECEIPT_TYPES = frozenset({COSE, RECEIPT})
 MAX_RECEIPT = 256 * 1024
 MAX_KEYS = 4 * 1024 * 1024
 MAX_STATEMENT = 64 * 1024 * 1024
+MAX_EXPORT = 48 * 1024 * 1024
 MAX_POLICY = 16 * 1024 * 1024
 MAX_ARTIFACT = 1024 * 1024 * 1024
 # A large record may take its time on a slow line, but not for ever.
@@ -171,6 +172,11 @@ class LogClient:
     async def policy(self) -> bytes:
         """The registration policy in force, as the TOML document that stands on the log."""
         return (await self._get(self.url / "policy", TOML, MAX_POLICY)).body
+
+    async def export(self, what: str, start: int) -> bytes:
+        """One page of ``entries`` or ``heads`` for an audit, a CBOR sequence; empty at the end. Needs a read token."""
+        url = (self.url / "export" / what).with_query({"from": str(start)})
+        return (await self._get(url, CBOR_SEQUENCE, MAX_EXPORT)).body
 
     async def search(self, parameters: Sequence[tuple[str, str]]) -> SearchPage:
         """One page of entries by what they say (docs/search.md has the parameters); needs a token that may read."""

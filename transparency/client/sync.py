@@ -54,6 +54,9 @@ class SyncLogClient:
     def policy(self) -> bytes:
         return self._run(self._client.policy())
 
+    def export(self, what: str, start: int) -> bytes:
+        return self._run(self._client.export(what, start))
+
     def search(self, parameters: Sequence[tuple[str, str]]) -> SearchPage:
         return self._run(self._client.search(parameters))
 

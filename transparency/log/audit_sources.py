@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
-from transparency.errors import LogUnusableError
+from transparency.errors import LogUnusableError, MalformedError, UnreachableError
 from transparency.log.export import read_entries, read_heads
 from transparency.log.folder import Folder
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import StoredEntry
 from transparency.statements.receipt import SignedHead
 
+_T = TypeVar("_T")
 Fetch = Callable[[str, int], bytes]
 """``fetch("entries", 7)`` gives the page of the export that begins there; an empty one is the end."""
 
@@ -60,12 +61,23 @@ class RemoteSource:
 
     def entries(self) -> Iterator[StoredEntry]:
         start = 0
-        while page := read_entries(self._fetch("entries", start)):
+        while page := _read(read_entries, self._fetch("entries", start)):
             yield from page
+            if page[-1].index < start:
+                raise UnreachableError("the log gives the same entries again and again")
             start = page[-1].index + 1
 
     def heads(self) -> Iterator[SignedHead]:
         after = 0
-        while page := read_heads(self._fetch("heads", after)):
+        while page := _read(read_heads, self._fetch("heads", after)):
             yield from page
+            if page[-1].size <= after:
+                raise UnreachableError("the log gives the same tree heads again and again")
             after = page[-1].size
+
+
+def _read(reader: Callable[[bytes], list[_T]], page: bytes) -> list[_T]:
+    try:
+        return reader(page)
+    except MalformedError as error:
+        raise UnreachableError(f"the log's export is not one ({error})") from error

@@ -18,8 +18,6 @@ from transparency.statements.statement import ENTRY_BYTES, Entry
 PAGE_ENTRIES: Final = 1_024
 PAGE_HEADS: Final = 4_096
 PAGE_BYTES: Final = 4 * 1024 * 1024
-# The largest statement and its certificates, beside a page that was nearly full.
-MAX_PAGE: Final = 32 * 1024 * 1024
 _MAX_NUMBER: Final = 2**53
 _ENTRY: Final = (int, bytes, int, int, bytes, bytes)
 _HEAD: Final = (int, bytes, int, bytes, bytes, bytes)

@@ -25,6 +25,7 @@ from transparency.statements.statement import Entry
 BUSY_MS = 5000
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
+_KINDS = frozenset(Kind)
 _PAGE_BYTES = 8 * 1024 * 1024
 _TIP = "SELECT size, root, epoch FROM tip"
 _ENTRIES = (
@@ -368,6 +369,8 @@ def _tip(row: Sequence[Any] | None) -> Tip:
 
 def _stored(row: Sequence[Any]) -> StoredEntry:
     index, entry, kind, generation, tbs, statement, collateral = row
+    if kind not in _KINDS:
+        raise StoreError(f"entry {index} has a kind that this version does not know")
     return StoredEntry(index, Entry(entry), Kind(kind), generation, tbs, statement, collateral)
 
 

@@ -6,9 +6,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from transparency.statements.media_types import CBOR, COSE, OCTETS, RECEIPT, STATEMENT, TOML
+from transparency.statements.media_types import CBOR, CBOR_SEQUENCE, COSE, OCTETS, RECEIPT, STATEMENT, TOML
 
-__all__ = ["CBOR", "COSE", "FORM", "JSON", "OCTETS", "RECEIPT", "STATEMENT", "TOML", "MediaType", "choose"]
+__all__ = [
+    "CBOR",
+    "CBOR_SEQUENCE",
+    "COSE",
+    "FORM",
+    "JSON",
+    "OCTETS",
+    "RECEIPT",
+    "STATEMENT",
+    "TOML",
+    "MediaType",
+    "choose",
+]
 
 JSON = "application/json"
 FORM = "multipart/form-data"

@@ -58,6 +58,8 @@ class Service:
     background: set[asyncio.Task[object]] = field(default_factory=set)
     # Artifacts on their way to the disk.
     uploads: int = 0
+    # Pages of the export that are being read or sent.
+    exports: int = 0
     _directory: tuple[ServiceKeys, KeyDirectory] | None = None
 
     @property

@@ -8,6 +8,7 @@ COSE: Final = "application/cose"
 STATEMENT: Final = "application/scitt-statement+cose"
 RECEIPT: Final = "application/scitt-receipt+cose"
 CBOR: Final = "application/cbor"
+CBOR_SEQUENCE: Final = "application/cbor-seq"
 TOML: Final = "application/toml"
 OCTETS: Final = "application/octet-stream"
 
