@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sqlite3
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.log.searching import ISS, START, Filler, filling, indexed, put, session, term
 from transparency.errors import NotFoundError, OverloadedError
+from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
 from transparency.log.search import ROW, SearchIndex
 from transparency.log.search_entry import Kind, Term, folders
@@ -24,6 +26,7 @@ from transparency.log.search_query import (
     joined,
     search,
 )  # fmt: skip
+from transparency.log.search_schema import DamagedIndexError
 from transparency.log.sqlite import SqliteStore
 
 
@@ -177,7 +180,7 @@ async def test_the_index_dropped_and_made_again_gives_the_same_answers(tmp_path:
         assert [search(found.index, query) for query in queries] == before
 
 
-async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_made_anew(tmp_path: Path) -> None:
     async with filling(tmp_path) as log:
         await fill(log)
     with indexed(log.data):
@@ -186,6 +189,24 @@ async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
 
     with indexed(log.data) as found:
         assert found.hits(term("session", "s-1")) == [4, 2]
+
+
+async def test_a_database_with_damaged_pages_says_so_and_is_cleared_away(tmp_path: Path) -> None:
+    async with filling(tmp_path) as log:
+        await fill(log)
+    with indexed(log.data) as found:
+        found.index.checkpoint()
+    path = Folder(log.data).search
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xee" * (len(whole) - 4096))
+    with SearchIndex(path) as index, contextlib.closing(SqliteStore.for_reading(Folder(log.data).database)) as store:
+        artifacts = ArtifactStore(Folder(log.data).artifacts)
+        with pytest.raises(DamagedIndexError, match="log reindex"):
+            index.catch_up(store, artifacts)
+
+        index.clear()
+
+        assert index.catch_up(store, artifacts) == 8
 
 
 async def test_the_index_of_another_history_is_made_anew(tmp_path: Path) -> None:
@@ -222,6 +243,24 @@ async def test_nothing_of_an_erased_entry_stays_in_any_file_of_the_index(tmp_pat
         assert found.hits(term("session", "stays")) == [3]
         for path in log.data.glob("search.sqlite*"):
             assert marker.encode() not in path.read_bytes()
+
+
+async def test_an_erasure_that_a_reader_holds_up_says_so_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transparency.log.search_schema.BUSY_MS", 1)
+    async with filling(tmp_path) as log:
+        await log.record(session("held-up"))
+
+    with indexed(log.data) as found:
+        with found.index.reading() as connection:
+            connection.execute("SELECT size FROM state").fetchone()
+            with pytest.raises(OverloadedError, match="erase once more"):
+                found.index.erase(2)
+        found.index.erase(2)
+
+        for path in log.data.glob("search.sqlite*"):
+            assert b"held-up" not in path.read_bytes()
 
 
 async def test_what_is_left_after_an_artifact_went_is_found_again(tmp_path: Path) -> None:

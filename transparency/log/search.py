@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from transparency.errors import NotFoundError, StoreError
+from transparency.errors import NotFoundError, OverloadedError, StoreError
 from transparency.log import search_schema
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.search_entry import IndexedEntry, Term, derive
+from transparency.log.search_schema import DamagedIndexError
 from transparency.log.sqlite import connect_for_reading
 from transparency.log.store import Store
 
@@ -39,7 +40,6 @@ _INSERT: Final = (
     "INSERT OR REPLACE INTO entries (idx, entry, time, awaits, tbs, content, facts) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _KEPT: Final = 65_536
-_DAMAGED: Final = "search.sqlite is damaged; `transparency log reindex` makes it anew"
 
 Progress = Callable[[int, int], None]
 
@@ -80,7 +80,7 @@ class SearchIndex:
         except sqlite3.OperationalError as error:
             raise NotFoundError(f"the search index cannot be read yet ({error.sqlite_errorname})") from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(_DAMAGED) from error
+            raise DamagedIndexError from error
 
     def indexed(self) -> int:
         """How many entries it covers: all below this index. Zero where there is no index."""
@@ -151,18 +151,24 @@ class SearchIndex:
             run("UPDATE state SET erasures = erasures + 1")
             _forget(run, index)
             run("UPDATE entries SET awaits = 2, tbs = NULL, content = NULL, facts = NULL WHERE idx = ?", (index,))
-        self.checkpoint()
+        if not self.checkpoint():
+            raise OverloadedError("the search index is being read: erase once more, to empty its write-ahead log", 1.0)
 
     def clear(self) -> None:
         """Forget everything. Whoever catches up next begins at the first entry."""
-        with self._lock, _errors():
-            search_schema.reset(self._writer())
+        try:
+            with self._lock, _errors():
+                search_schema.reset(self._writer())
+        except DamagedIndexError:
+            self.close()
+            search_schema.remove(self.path)
         self.checkpoint()
 
-    def checkpoint(self) -> None:
-        """Bring the write-ahead log into the file and empty it."""
+    def checkpoint(self) -> bool:
+        """Bring the write-ahead log into the file and empty it; False if a reader did not let go of it in time."""
         with self._lock, _errors():
-            self._writer().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            (busy, _, _) = self._writer().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
@@ -301,4 +307,4 @@ def _errors() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise StoreError(f"the search index cannot be written ({error.sqlite_errorname})") from error
     except sqlite3.DatabaseError as error:
-        raise StoreError(_DAMAGED) from error
+        raise DamagedIndexError from error

@@ -40,6 +40,13 @@ CREATE TABLE postings (key INTEGER NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (
 """
 
 
+class DamagedIndexError(StoreError):
+    """search.sqlite is no sound database. It is derived: clear it, and it is made anew."""
+
+    def __init__(self) -> None:
+        super().__init__("search.sqlite is damaged; `transparency log reindex` makes it anew")
+
+
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """The index at *path*, made where there is none or where it is of another version, or no database: it is derived.
 

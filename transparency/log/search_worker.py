@@ -26,6 +26,7 @@ from transparency.errors import TransparencyError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
+from transparency.log.search_schema import DamagedIndexError
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store
 
@@ -71,7 +72,8 @@ class Follower:
 
 def main(data: Path) -> None:
     """Follow the log in *data* until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the whole group; the server tells us
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # terminals and systemd tell the whole group; the server tells us
     os.nice(_NICE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
@@ -80,7 +82,10 @@ def main(data: Path) -> None:
     with contextlib.closing(store), SearchIndex(folder.search) as index:
         follower = Follower(index, store, ArtifactStore(folder.artifacts))
         while True:
-            follower.step(time.monotonic())
+            try:
+                follower.step(time.monotonic())
+            except DamagedIndexError:
+                index.clear()
             ready, _, _ = select.select([0], [], [], POLL_SECONDS)
             if ready and not os.read(0, 4096):
                 return
