@@ -119,8 +119,13 @@ class Book:
         file = self._files.pop(path, None) or _File()
         if edit.deleted:
             return
-        self._lines += 1 + len(file.runs) + len(file.text or ()) + sum(map(len, file.text or ())) // _LONG_LINE
-        reason = _TOO_MUCH if self._lines > _MAX_LINES else self._apply(file, edit)
+        if self._lines <= _MAX_LINES:
+            self._lines += 1 + len(file.runs) + len(file.text or ()) + sum(map(len, file.text or ())) // _LONG_LINE
+        reason: str | None = _TOO_MUCH
+        if self._lines > _MAX_LINES:
+            file = _File()  # its text is let go too: it would be measured again each time
+        else:
+            reason = self._apply(file, edit)
         target = path if edit.moved_to is None else relative_path(edit.moved_to, self._working_dir)
         self._files[target] = file
         if reason is not None:
