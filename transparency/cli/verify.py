@@ -46,6 +46,13 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
     metavar="COSE",
     help="The statement that this one continues, if it is not beside it (repeatable).",
 )
+@click.option(
+    "--consistency",
+    multiple=True,
+    type=click.Path(),
+    metavar="COSE",
+    help="For a receipt under a compromised key: a consistency receipt from its size to a head of a good key.",
+)
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
@@ -53,8 +60,8 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 @json_option()
 def command(
     files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], issuer_root: tuple[str, ...],
-    trust: str | None, payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...], receipt_only: bool,
-    statement_only: bool, strict: bool, quiet: bool,
+    trust: str | None, payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...],
+    consistency: tuple[str, ...], receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Verify transparent statements, offline. FILE may be a folder, or "-" for standard input.
@@ -73,7 +80,10 @@ def command(
         raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
     store = load_trust(log_key, issuer_key, issuer_root, trust)
     options = Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict, now=int(time.time()))
-    verifier = Verifier(store, options)
+    try:
+        verifier = Verifier(store, options, consistency=[read_input(name, most=MAX_KEY_FILE) for name in consistency])
+    except TransparencyError as error:
+        raise CommandError(Exit.BAD_INPUT, f"--consistency: {error}", "`GET /consistency` gives it.") from error
     if len(names) == 1:
         report, beside = _verify(verifier, names[0], payload, disclosure, earlier)
         _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)

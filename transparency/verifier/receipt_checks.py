@@ -23,8 +23,10 @@ from transparency.statements.receipt import Receipt
 from transparency.statements.statement import entry_id
 from transparency.statements.transparent import receipts_of
 from transparency.verifier.heads import MAX_REMEMBERED
+from transparency.verifier.identity import identity_problem, validity_problem
 from transparency.verifier.receipt_reader import Plain
 from transparency.verifier.report import Check, Claim
+from transparency.verifier.vouching import Vouched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from transparency.verifier.heads import HeadCache
     from transparency.verifier.statement_checks import Subject
     from transparency.verifier.trust import KeyIndex, LogKey, LogTrust, TrustedKey
+    from transparency.verifier.vouching import Voucher
 
 
 MAX_STANDINGS: Final = 4096
@@ -48,6 +51,15 @@ class Registration(NamedTuple):
     receipt: Plain | Receipt
     signer: LogKey
     entry: bytes
+    vouched: Vouched | None = None
+    """What stands in for the signer, whose key is compromised."""
+
+    @property
+    def time(self) -> int | None:
+        """By when it was registered: whoever holds a compromised key can write any time into a receipt."""
+        if self.vouched is not None:
+            return self.vouched.time
+        return self.receipt.head.iat if isinstance(self.receipt, Plain) else self.receipt.iat
 
 
 class _Standing(NamedTuple):
@@ -67,7 +79,8 @@ class _Standing(NamedTuple):
 class ReceiptChecks:
     """Checks receipts against one trust store; what is said of a head is worked out once."""
 
-    def __init__(self, keys: KeyIndex, heads: HeadCache, *, strict: bool) -> None:
+    def __init__(self, keys: KeyIndex, heads: HeadCache, *, strict: bool, vouchers: Sequence[Voucher] = ()) -> None:
+        self._vouchers = vouchers
         self._keys = keys
         self._heads = heads
         self._strict = strict
@@ -115,11 +128,13 @@ class ReceiptChecks:
                 # There is one candidate unless the receipt has no kid; if none fits, the first one's answer stands.
                 first = first or (*before, *outcome)
                 continue
-            identity, validity = standing.identity[number], standing.validity[number]
+            identity, validity, vouched = standing.identity[number], standing.validity[number], None
+            if candidate.trusted.compromised_since is not None and self._vouchers:
+                validity, vouched = self._vouch(candidate, receipt, str(outcome[0].evidence["root"]), validity)
             checks += (*before, outcome[0], standing.size, standing.signed, identity, validity)
             if validity.outcome != "passed" or "failed" in (standing.profile.outcome, identity.outcome):
                 return None
-            return Registration(receipt, candidate, entry)
+            return Registration(receipt, candidate, entry, vouched)
         checks += first
         return None
 
@@ -148,6 +163,21 @@ class ReceiptChecks:
         else:
             return included, standing.signed
         return included, Check("head-signature", "failed", detail, receipt=position)
+
+    def _vouch(
+        self, candidate: LogKey, receipt: Plain | Receipt, root: str, validity: Check
+    ) -> tuple[Check, Vouched | None]:
+        """Under a compromised key a receipt counts only if something good commits to the same tree (design §8)."""
+        size = receipt.size if isinstance(receipt, Plain) else receipt.inclusion[0].size
+        problem = ""
+        for voucher in self._vouchers:
+            outcome = voucher.vouch(candidate.log, size, bytes.fromhex(root))
+            if isinstance(outcome, Vouched):
+                detail = "the log's key is compromised, but its tree is a prefix of one that a good key signed"
+                evidence: dict[str, str | int] = {"key": outcome.key.thumbprint.hex(), "size": outcome.size}
+                return Check("key-validity", "passed", detail, evidence, validity.receipt), outcome
+            problem = problem or outcome
+        return validity._replace(detail=f"{validity.detail}; {problem}"), None
 
     def _root(self, receipt: Plain | Receipt, entry: bytes) -> bytes:
         """As ``Receipt.root_for``, which is asked wherever there could be anything to object to."""
@@ -243,48 +273,41 @@ def _check_identity(position: int, receipt: Receipt, log: LogTrust) -> Check:
     if log.bare:
         detail = "the log's key was given by hand: issuer and origin of the receipt are claimed"
         return Check("log-identity", "not_checked", detail, receipt=position)
-    for name, trusted, stated in (("iss", log.iss, receipt.iss), ("sub", log.origin, receipt.sub)):
-        if trusted is not None and stated != trusted:
-            detail = f"the receipt's {name} is not the one its key is trusted for"
-            return Check("log-identity", "failed", detail, receipt=position)
-    return Check("log-identity", "passed", receipt=position)
+    problem = identity_problem(receipt, log)
+    return Check("log-identity", "failed" if problem else "passed", problem, receipt=position)
 
 
 def _check_validity(position: int, receipt: Receipt, trusted: TrustedKey) -> Check:
     """A retired key is good for what it signed before; a compromised one for nothing that it alone attests.
 
     Whoever holds a compromised key can write any time into a receipt, so a time before the compromise proves
-    nothing either: that takes a witnessed checkpoint, or consistency with a head of a good key.
+    nothing either: that takes a witnessed checkpoint, or consistency with a head of a good key (vouching.py).
     """
     time = receipt.iat
-    since, until = trusted.compromised_since, trusted.not_after
+    since = trusted.compromised_since
     if since is not None:
         if time is not None and time >= since:
             detail = f"the log's key is compromised since {iso_utc(since)}, the receipt is of {iso_utc(time)}"
             return Check("key-validity", "failed", detail, receipt=position)
         detail = f"the log's key is compromised since {iso_utc(since)}: its holder can write earlier times too"
         return Check("key-validity", "not_checked", detail, receipt=position)
-    if until is not None:
-        if time is None:
-            detail = f"the log's key is good until {iso_utc(until)}, and the receipt does not say when it was made"
-            return Check("key-validity", "not_checked", detail, receipt=position)
-        if time > until:
-            detail = f"the log's key was good until {iso_utc(until)}, the receipt is of {iso_utc(time)}"
-            return Check("key-validity", "failed", detail, receipt=position)
-    return Check("key-validity", "passed", receipt=position)
+    problem = validity_problem(receipt, trusted)
+    if not problem:
+        return Check("key-validity", "passed", receipt=position)
+    return Check("key-validity", "not_checked" if time is None else "failed", problem, receipt=position)
 
 
 def registration_claims(registration: Registration) -> tuple[Claim, ...]:
     """What the log's signature makes reliable; size and index only where the size is signed (RC-18)."""
     read, signer = registration.receipt, registration.signer
     receipt = read.receipt() if isinstance(read, Plain) else read
-    bare = signer.log.bare
+    bare, vouched = signer.log.bare, registration.vouched
     basis = "claimed by the holder of the given log key" if bare else "signed by the trusted log"
     values: list[tuple[str, str | int | None]] = [
-        ("log-key", signer.trusted.key.thumbprint.hex()),
+        ("log-key", (signer.trusted.key if vouched is None else vouched.key).thumbprint.hex()),
         ("log-iss", receipt.iss),
         ("log-origin", receipt.sub),
-        ("head-time", receipt.iat),
+        ("head-time", registration.time),
     ]
     if signer.log.leaf == "digest":
         values.append(("entry-id", entry_id(registration.entry)))

@@ -29,6 +29,7 @@ from transparency.verifier.statement_checks import (
     read_subject,
 )
 from transparency.verifier.trust import KeyIndex, TrustStore
+from transparency.verifier.vouching import ConsistencyReceipts
 from transparency.verifier.x509_checks import CertificateChecks
 
 if TYPE_CHECKING:
@@ -72,11 +73,21 @@ _NO_REDACTIONS: Final = Redactions([])
 class Verifier:
     """Verifies any number of files against one trust store."""
 
-    def __init__(self, trust: TrustStore, options: Options = _DEFAULT, heads: HeadCache | None = None) -> None:
+    def __init__(
+        self,
+        trust: TrustStore,
+        options: Options = _DEFAULT,
+        heads: HeadCache | None = None,
+        *,
+        consistency: Iterable[bytes] = (),
+    ) -> None:
+        """``consistency``: receipts that help those under a compromised key (vouching.py)."""
         self.options = options
         self.heads = HeadCache() if heads is None else heads
         self._keys = KeyIndex(trust)
-        self._receipt_checks = ReceiptChecks(self._keys, self.heads, strict=options.strict)
+        given = tuple(consistency)
+        vouchers = (ConsistencyReceipts(given, self._keys),) if given else ()
+        self._receipt_checks = ReceiptChecks(self._keys, self.heads, strict=options.strict, vouchers=vouchers)
         self._certificate_checks = CertificateChecks(self._keys, options.now)
         required = {"form"}
         if not options.statement_only:
@@ -173,6 +184,9 @@ def verify(
     options: Options = _DEFAULT,
     disclosures: Sequence[Disclosure] = (),
     earlier: Iterable[bytes] = (),
+    consistency: Iterable[bytes] = (),
 ) -> Report:
     """Verify one file; for many, keep a ``Verifier``."""
-    return Verifier(trust, options).verify(data, payload, disclosures=disclosures, earlier=earlier)
+    return Verifier(trust, options, consistency=consistency).verify(
+        data, payload, disclosures=disclosures, earlier=earlier
+    )

@@ -15,7 +15,6 @@ from transparency.cose.x509_path import validate
 from transparency.display import iso_utc
 from transparency.errors import CertificateError, CertificateMissingError, TransparencyError
 from transparency.statements.certificates import identify_message
-from transparency.verifier.receipt_reader import Plain
 from transparency.verifier.report import Check
 from transparency.verifier.statement_checks import issued_at
 from transparency.verifier.trust import IssuerKey, IssuerTrust
@@ -89,11 +88,8 @@ class CertificateChecks:
         return Check(_ID, "passed", detail, evidence), path
 
     def _moment(self, subject: Subject, registration: Registration | None) -> _Moment | None:
-        if registration is not None:
-            read = registration.receipt
-            time = (read.head if isinstance(read, Plain) else read).iat
-            if time is not None:
-                return _Moment(time, _REGISTERED)
+        if registration is not None and registration.time is not None:
+            return _Moment(registration.time, _REGISTERED)
         stated = issued_at(subject.message.headers)
         if stated is not None:
             return _Moment(stated, _STATED)
