@@ -158,6 +158,7 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.SignerError("x"), Exit.BAD_INPUT),
     (errors.GoneError("x"), Exit.BAD_INPUT),
     (errors.CertificateError("x"), Exit.REFUSED),
+    (errors.CertificateMissingError("x"), Exit.REFUSED),
     (errors.RefusedError("x"), Exit.REFUSED),
     (errors.OverloadedError("x"), Exit.TRY_LATER),
     (errors.JudgementStaleError("x"), Exit.TRY_LATER),

@@ -55,6 +55,19 @@ def test_a_signed_copy_that_says_nothing_is_not_taken_for_none() -> None:
     assert any(check.outcome == "failed" and "-70100" in check.detail for check in report.checks)
 
 
+def test_the_report_says_which_copy_is_covered() -> None:
+    """formats.md 3.3, item 8."""
+    described = describe(SESSION)
+    assert described is not None
+    copy = described.to_map()
+
+    report = verify(
+        registered(headers={labels.TRACE_METADATA_SIGNED: copy}, unprotected={labels.TRACE_METADATA: copy}), trust()
+    )
+
+    assert "label 100 itself is covered by no signature and no receipt; the signed copy is" in render_text(report)
+
+
 def test_an_unsigned_copy_that_says_nothing_fails_too() -> None:
     assert verify(registered(unprotected={labels.TRACE_METADATA: None}), trust()).verdict == "failed"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -57,18 +57,18 @@ def command(
 ) -> None:  # fmt: skip
     """Say who or what wrote a line, and where that is proven.
 
-    Exit 0 if every line asked for is attributed by a record that verifies (3 with warnings), 1 if a record that
-    attributes one does not verify, 2 if a line is not attributed or nothing proves it.
+    Exit 0 if every line asked for is attributed by a record that verifies (3 with warnings, or if its hash could not
+    be compared), 1 if a record that attributes one does not verify, 2 if a line is not attributed or nothing proves it.
     """
     file, line = _asked(target, repo)
     verifier = Verifier(load_trust(log_key, issuer_key, issuer_root, trust))
     given = _given(revision, line)
-    if given is not None:
-        shelf = Shelf(_folders(records, None), Path(file).name)
-        place = Place(file, line or 1, (given,), frozenset(), None)
-        found = [_Prover(verifier, shelf).line(line or 1, str(given), place)]
+    if given is not None and line is not None:
+        found = [_ask_revision(file, line, given, records, repo, verifier)]
     else:
         found = _ask_git(file, line, records, repo, verifier)
+    if not found:
+        note(f"{file} is empty: there is no line that somebody wrote")
     if as_json:
         print_json({"file": file, "lines": [each.to_json() for each in found]})
     else:
@@ -116,6 +116,7 @@ class _Line:
             "range": dict(answer.range),
             "basis": answer.basis,
             "hash-checked": answer.checked,
+            **({"hash-not-checked": answer.unchecked} if answer.unchecked else {}),
             "record": answer.statement.path,
             "entry-id": answer.statement.entry_id,
             "verdict": report.verdict,
@@ -159,22 +160,55 @@ def _folders(records: tuple[Path, ...], repository: Repository | None) -> list[P
 def _ask_git(
     file: str, line: int | None, records: tuple[Path, ...], repo: Path | None, verifier: Verifier
 ) -> list[_Line]:
-    # The file itself is not resolved: git knows a symbolic link by its own name.
+    repository = Repository.at(Path(file).parent if repo is None else repo)
+    path = _inside(repository, file, repo)
+    places = _Places(repository, path)
+    asked = [(blamed, places.of(blamed)) for blamed in repository.blame(path, None if line is None else (line, line))]
+    # A file that was renamed: each commit has it, and its record names it, as it was called then.
+    prover = _Prover(verifier, Shelf(_folders(records, repository), {Path(place.path).name for _, place in asked}))
+    return [
+        prover.line(blamed.line, "uncommitted" if UNCOMMITTED.fullmatch(blamed.commit) else blamed.commit, place)
+        for blamed, place in asked
+    ]
+
+
+def _ask_revision(
+    file: str, line: int, given: Revision, records: tuple[Path, ...], repo: Path | None, verifier: Verifier
+) -> _Line:
+    """The line as a revision has it. git's text and notes are at hand; of another system only the index is."""
     folder = Path(file).parent if repo is None else repo
-    repository = Repository.at(folder)
+    try:
+        # What a revision has need not be in the working tree any more, nor need its folder.
+        repository: Repository | None = Repository.at(folder if folder.is_dir() else Path())
+    except CommandError:
+        repository = None
+    root, path = (Path(), file) if repository is None else (repository.root, _inside(repository, file, repo))
+    if repository is not None and given.type == "git":
+        place = _place_in_commit(repository, path, line, given)
+    else:
+        listed = frozenset(entry for said, entry in _read_index(root) if said.matches(given))
+        place = Place(path, line, (given,), listed, None)
+    shelf = Shelf(_folders(records, repository), (Path(file).name,))
+    return _Prover(verifier, shelf).line(line, str(given), place)
+
+
+def _place_in_commit(repository: Repository, path: str, line: int, given: Revision) -> Place:
+    commit = repository.commit(given.id)
+    if commit is None:
+        raise CommandError(Exit.NO_INPUT, f"git has no commit {given.id} in {repository.root}", "Give it with --repo.")
+    place = _Places(repository, path).of(Blamed(line, commit, path, line, ""))
+    if place.text is None or line > len(place.text.lines):
+        raise CommandError(Exit.NO_INPUT, f"git knows nothing of {path}:{line} in {given}", "Is there such a line?")
+    return place
+
+
+def _inside(repository: Repository, file: str, repo: Path | None) -> str:
+    """The path of *file* from the root. It is not resolved itself: git knows a symbolic link by its own name."""
     whole = (Path(file).parent if repo is None else repo / Path(file).parent).resolve() / Path(file).name
     try:
-        path = whole.relative_to(repository.root.resolve()).as_posix()
+        return whole.relative_to(repository.root.resolve()).as_posix()
     except ValueError as error:
         raise CommandError(Exit.USAGE, f"{file} is not in the repository {repository.root}") from error
-    shelf = Shelf(_folders(records, repository), whole.name)
-    places, prover = _Places(repository, path), _Prover(verifier, shelf)
-    found = []
-    for blamed in repository.blame(path, None if line is None else (line, line)):
-        place = places.of(blamed)
-        shown = "uncommitted" if UNCOMMITTED.fullmatch(blamed.commit) else blamed.commit
-        found.append(prover.line(blamed.line, shown, place))
-    return found
 
 
 class _Places:
@@ -183,7 +217,7 @@ class _Places:
     def __init__(self, repository: Repository, path: str) -> None:
         self._repository = repository
         self._path = path
-        self._index = read_index(_index(repository))
+        self._index = _read_index(repository.root)
         self._links: dict[str, tuple[tuple[Revision, ...], frozenset[str]]] = {}
         self._texts: dict[tuple[str, str], Text | None] = {}
 
@@ -213,12 +247,12 @@ class _Places:
             return None
 
 
-def _index(repository: Repository) -> str:
+def _read_index(root: Path) -> list[tuple[Revision, str]]:
     try:
-        data = read_inside(repository.root, f"{FOLDER}/{INDEX}")
+        data = read_inside(root, f"{FOLDER}/{INDEX}")
     except NotOpenedError:
-        return ""
-    return (data or b"")[:_MAX_INDEX].decode("utf-8", "replace")
+        return []
+    return read_index((data or b"")[:_MAX_INDEX].decode("utf-8", "replace"))
 
 
 class _Prover:
@@ -244,13 +278,14 @@ class _Prover:
         return self._reports[statement.path]
 
 
-def _exit(found: Iterable[_Line]) -> Exit:
+def _exit(found: Sequence[_Line]) -> Exit:
     verdicts = {"none" if each.proven is None else each.proven.report.verdict for each in found}
     if "failed" in verdicts:
         return Exit.NEGATIVE
     if verdicts & {"none", "cannot-tell"} or not verdicts:
         return Exit.CANNOT_TELL
-    return Exit.WARNINGS if "warnings" in verdicts else Exit.OK
+    is_open = any(each.proven is not None and each.proven.answer.is_open for each in found)
+    return Exit.WARNINGS if is_open or "warnings" in verdicts else Exit.OK
 
 
 def _print(file: str, found: Sequence[_Line], console: Console) -> None:
@@ -279,7 +314,9 @@ def _who(each: _Line) -> str:
 def _print_proof(proven: _Proven, console: Console) -> None:
     answer, report = proven.answer, proven.report
     why = "named by its revision" if answer.basis == "revision" else "found by its text"
-    hashed = "text and hash agree" if answer.checked else "no hash to compare"
+    hashed = answer.unchecked or "text and hash agree"
+    if answer.is_open:
+        hashed = f"its hash was NOT compared: {hashed}"
     span = f"lines {answer.range['start-line']}-{answer.range['end-line']}"
     console.print(f"  record {safe(answer.statement.path)}, {span}: {why}, {hashed}")
     # The report made its sentence safe for a terminal; what is left to escape is rich's own markup.

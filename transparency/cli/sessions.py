@@ -89,9 +89,9 @@ def one(path: str) -> Source:
     """The one session that *path* is; a folder that holds several is a question back to the user."""
     sources = _sources(path)
     if len(sources) != 1:
-        shown = ", ".join(source.name for source in sources[:3])
+        shown = ", ".join([source.name for source in sources[:3]] + ["…"] * (len(sources) > 3))
         raise CommandError(
-            Exit.BAD_INPUT, f"{path}: the folder holds {len(sources)} files or sessions ({shown}, …)",
+            Exit.BAD_INPUT, f"{path}: the folder holds {len(sources)} files or sessions ({shown})",
             "Name one of them; `transparency submit` takes them all.",
         )  # fmt: skip
     return sources[0]

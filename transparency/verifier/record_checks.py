@@ -39,7 +39,9 @@ _NAMES: Final = re.compile(
 )
 _UNSIGNED: Final = "label 100, which nobody signed,"
 _ABSENT: Final = [Check("trace-metadata", "not_checked", "absent")]
-_COPIES_AGREE: Final = Check("trace-metadata-copies", "passed")
+_COPIES_AGREE: Final = Check(
+    "trace-metadata-copies", "passed", "label 100 itself is covered by no signature and no receipt; the signed copy is"
+)
 _SUBJECT_FITS: Final = Check("subject", "passed")
 
 

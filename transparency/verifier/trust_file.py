@@ -47,6 +47,21 @@ def read_trust(data: bytes, folder: Path | None = None) -> TrustStore:
     return TrustStore(logs, issuers)
 
 
+def write_log(log: LogTrust) -> str:
+    """The ``[[log]]`` table of a log, with its keys in the file itself."""
+    lines = ["[[log]]"]
+    lines += [f"{name} = {toml.quote(value)}" for name, value in (("iss", log.iss), ("origin", log.origin)) if value]
+    if log.leaf != "digest":
+        lines.append(f"leaf = {toml.quote(log.leaf)}")
+    lines.append("keys = [")
+    for trusted in log.keys:
+        members = [f"cose-key = {toml.quote(base64url.encode(trusted.key.to_cose_key_bytes()))}"]
+        times = (("not-after", trusted.not_after), ("compromised-since", trusted.compromised_since))
+        members += [f"{name} = {toml.write_time(time)}" for name, time in times if time is not None]
+        lines += [f"  # {trusted.key.thumbprint.hex()}", f"  {{ {', '.join(members)} }},"]
+    return "\n".join([*lines, "]", ""])
+
+
 def _tables(document: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
     tables = document.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
