@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import ISS, Run, Served
-from tests.cli.lines import AFTER, PATH, TRACE, make_repository, register, session
+from tests.cli.lines import AFTER, PATH, TRUST, blame, make_repository, register, session, trace
 from tests.client.scripted import OTHER_KEY, receipt_for
 from tests.records.repository import BASE, Repository
 from tests.records.sessions import MODEL
@@ -23,16 +21,6 @@ from transparency.statements.transparent import attach_receipts
 @pytest.fixture
 def repository(folder: Path) -> Repository:
     return make_repository(folder)
-
-
-TRUST = ("--records", "records", "--log-key", "log.keys", "--issuer-key", "issuer.pub.pem")
-
-
-def blame(run: Run, target: str, *words: str, expected: int) -> list[dict[str, Any]]:
-    result = run("blame", target, *words, "--json")
-    assert result.exit_code == expected, result.output
-    found: list[dict[str, Any]] = json.loads(result.stdout)["lines"]
-    return found
 
 
 def test_a_line_leads_to_its_model_its_record_and_its_receipt(run: Run, folder: Path, repository: Repository) -> None:
@@ -94,23 +82,6 @@ def test_lines_not_committed_yet_are_found_by_their_text(run: Run, folder: Path,
     (line,) = blame(run, f"repository/{PATH}:4", *TRUST, expected=0)
 
     assert (line["revision"], line["attributed"]) == ("uncommitted", True)
-
-
-def trace(revision: dict[str, str] | None, **found: Any) -> bytes:
-    record: dict[str, Any] = {
-        "version": "0.1.0",
-        "id": TRACE,
-        "timestamp": "2026-05-01T10:00:00Z",
-        "files": [
-            {
-                "path": PATH,
-                "conversations": [
-                    {"contributor": {"type": "ai", "model_id": "p/traced"}, "ranges": [{**found}]},
-                ],
-            }
-        ],
-    }
-    return json.dumps(record | ({"vcs": revision} if revision else {})).encode()
 
 
 def test_an_agent_trace_without_a_hash_is_found_by_its_revision(run: Run, folder: Path, repository: Repository) -> None:

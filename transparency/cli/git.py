@@ -27,6 +27,10 @@ UNCOMMITTED: Final = re.compile(r"0{40,64}")
 _TIMEOUT: Final = 120
 _MAX_ANSWER: Final = 256 * 1024 * 1024
 _SAFE: Final = ("-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "core.quotePath=false")
+_ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPES: Final = dict(
+    zip((b"a", b"b", b"f", b"n", b"r", b"t", b"v"), (b"\a", b"\b", b"\f", b"\n", b"\r", b"\t", b"\v"), strict=True)
+)
 _HEAD: Final = re.compile(rb"([0-9a-f]{40,64}) ([0-9]+) ([0-9]+)(?: [0-9]+)?")
 
 
@@ -75,6 +79,11 @@ class Repository:
         off = {"clean": "", "process": "", "required": "false"}
         return {f"{driver}.{name}": value for driver in sorted(drivers) for name, value in off.items()}
 
+    def commit(self, name: str) -> str | None:
+        """The whole name of a commit, from the digits it begins with; None if there is no such one, or several."""
+        found = _run(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return None if found is None else found.decode("ascii", "replace").strip()
+
     def file_at(self, commit: str, path: str) -> bytes | None:
         """The bytes of a file in a commit."""
         return _run(self.root, "cat-file", "blob", f"{commit}:{path}")
@@ -104,7 +113,18 @@ def _parse(answer: bytes) -> Iterator[Blamed]:
         elif found is not None and head is None:
             head = (found[1].decode(), int(found[2]), int(found[3]))
         elif row.startswith(b"filename ") and head is not None:
-            paths[head[0]] = os.fsdecode(row.removeprefix(b"filename "))
+            paths[head[0]] = os.fsdecode(_unquoted(row.removeprefix(b"filename ")))
+
+
+def _unquoted(name: bytes) -> bytes:
+    """A path as git writes it: one with a quote, a backslash or a control character stands in quotes, as C has them."""
+    if not (len(name) > 1 and name.startswith(b'"') and name.endswith(b'"')):
+        return name
+
+    def plain(found: re.Match[bytes]) -> bytes:
+        return bytes([int(found[1], 8) & 0xFF]) if found[1][:1].isdigit() else _ESCAPES.get(found[1], found[1])
+
+    return _ESCAPE.sub(plain, name[1:-1])
 
 
 def _run(folder: Path, *words: str, settings: Mapping[str, str] = MappingProxyType({})) -> bytes | None:

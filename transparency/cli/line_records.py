@@ -8,7 +8,7 @@ stands at that place in the commit (its hash tells) is taken too, and the answer
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from transparency.statements.statement import parse_entry_id
 FOLDER: Final = ".transparency"
 INDEX: Final = "index"
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_NO_TEXT: Final = Verdict(range_check.UNVERIFIABLE, detail="the text of this revision is not at hand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A range of a record that holds the line. *basis*: ``revision`` or ``content``; *checked*: its hash was."""
+    """A range of a record that holds the line. *basis*: ``revision`` or ``content``."""
 
     statement: StatementFile
     session_id: str
@@ -47,15 +48,26 @@ class Answer:
     range: Mapping[str, Any]
     path: str
     basis: str
-    checked: bool
+    unchecked: str
+    """Why its hash was not compared with the text; empty if it was, and agrees."""
+
+    @property
+    def checked(self) -> bool:
+        return not self.unchecked
+
+    @property
+    def is_open(self) -> bool:
+        """A hash was recorded, and it was not compared."""
+        return bool(self.unchecked) and "content-hash" in self.range
 
 
 @dataclass(slots=True)
 class Shelf:
-    """The statements of some folders whose records attribute lines of a file of this name. Read once."""
+    """The statements of some folders whose records attribute lines of files of these names. Read once."""
 
     folders: Sequence[Path]
-    name: str
+    names: Collection[str]
+    """Base names: a file that was renamed has one for each commit that is asked about."""
     _kept: list[tuple[StatementFile, dict[str, Any]]] | None = None
     _verdicts: dict[tuple[int, int], Verdict] = field(default_factory=dict)
     """What became of a range in a text, by their identities: both are kept as long as this is."""
@@ -72,13 +84,13 @@ class Shelf:
         return self._kept
 
     def _may_name(self, statement: StatementFile) -> bool:
-        """Spare the reading of a record in which the file's name does not stand; odd names may be written otherwise."""
-        return _PLAIN_NAME.fullmatch(self.name) is None or self.name.encode() in statement.record
+        """Spare the reading of a record in which no such name stands; odd names may be written otherwise."""
+        return any(_PLAIN_NAME.fullmatch(name) is None or name.encode() in statement.record for name in self.names)
 
     def answers(self, place: Place) -> Iterator[Answer]:
-        """Every range that holds the line: those linked by revision first."""
+        """Every range that holds the line: those whose text was compared first, then those linked by revision."""
         found = [answer for statement, record in self.records() for answer in self._answers(statement, record, place)]
-        yield from sorted(found, key=lambda answer: (answer.basis != "revision", not answer.checked))
+        yield from sorted(found, key=lambda answer: (not answer.checked, answer.basis != "revision"))
 
     def silent(self, place: Place) -> int:
         """How many calls the records linked to this revision declare as not attributed."""
@@ -102,16 +114,17 @@ class Shelf:
                         who = found.get("contributor", conversation.get("contributor", {"type": "unknown"}))
                         yield Answer(statement, shown, who, found, file["path"], *basis)
 
-    def _basis(self, found: Mapping[str, Any], place: Place, *, by_revision: bool) -> tuple[str, bool] | None:
-        """Why this range holds the line, and whether its hash was checked; None if it does not."""
-        verdict = None if place.text is None else self._verdict(found, place.text)
+    def _basis(self, found: Mapping[str, Any], place: Place, *, by_revision: bool) -> tuple[str, str] | None:
+        """Why this range holds the line, and why its hash was not compared; None if it does not."""
+        verdict = _NO_TEXT if place.text is None else self._verdict(found, place.text)
         holds = found["start-line"] <= place.line <= found["end-line"]
-        if verdict is None or verdict.outcome == range_check.UNVERIFIABLE:
-            return ("revision", False) if by_revision and holds else None
+        if verdict.outcome == range_check.UNVERIFIABLE:
+            why = verdict.detail if "content-hash" in found else "no hash was recorded"
+            return ("revision", why) if by_revision and holds else None
         if verdict.line is None:
             return None
         shifted = verdict.line <= place.line <= verdict.line + found["end-line"] - found["start-line"]
-        return ("revision" if by_revision else "content", True) if shifted else None
+        return ("revision" if by_revision else "content", "") if shifted else None
 
     def _verdict(self, found: Mapping[str, Any], text: Text) -> Verdict:
         key = (id(found), id(text))
