@@ -27,6 +27,7 @@ from transparency.client.transport import CHANCE, Answer, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
+from transparency.policy.keyset import ServiceKeys
 from transparency.statements.media_types import CBOR, CBOR_SEQUENCE, COSE, OCTETS, RECEIPT, TOML
 from transparency.statements.statement import Statement, parse_entry_id
 
@@ -191,6 +192,14 @@ class LogClient:
                 if hit.receipt is not None:
                     check_receipt(hit.receipt, parse_entry_id(hit.entry_id), self._pinned)
         return page
+
+    async def service_keys(self) -> ServiceKeys:
+        """The key set in force: every key of the service, with its purpose and its times. The log's own word."""
+        answer = await self._get(self.url / "keys", TOML, MAX_POLICY)
+        try:
+            return ServiceKeys.from_toml(answer.body)
+        except MalformedError as error:
+            raise _not_a_log(self.url, f"its key set is malformed ({error})") from error
 
     async def put_artifact(self, record: bytes) -> bool:
         """Have the log keep *record* beside itself, under its SHA-256; True if it did not have it before."""

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from transparency.client.client import LogClient, Submission
 from transparency.client.search import SearchPage
 from transparency.cose.keys import PublicKey
+from transparency.policy.keyset import ServiceKeys
 
 _T = TypeVar("_T")
 
@@ -50,6 +51,9 @@ class SyncLogClient:
 
     def consistency(self, old: int, new: int | None = None) -> bytes:
         return self._run(self._client.consistency(old, new))
+
+    def service_keys(self) -> ServiceKeys:
+        return self._run(self._client.service_keys())
 
     def policy(self) -> bytes:
         return self._run(self._client.policy())

@@ -77,6 +77,8 @@ KEY_RSA_E: Final = -2
 KEY_RSA_PRIVATE: Final = frozenset(range(-12, -2))
 KEY_AKP_PUB: Final = -1
 KEY_AKP_PRIV: Final = -2
+# Private use, in the COSE_Key that a log serves of its own key: in other hands since (seconds since 1970).
+KEY_COMPROMISED_SINCE: Final = -70120
 CRV_P256: Final = 1
 CRV_P384: Final = 2
 CRV_P521: Final = 3

@@ -1,4 +1,4 @@
-"""Keys over HTTP: the COSE_KeySet that verifies receipts, one key by its kid, and the admin route that rotates them."""
+"""Keys over HTTP: those that verify receipts, together and one by one; the registered key set, and the next one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from transparency.errors import LogUnusableError
 from transparency.server import media
 from transparency.server.entries import created, require_attached
 from transparency.server.problems import ProblemError
-from transparency.server.service import SERVICE, negotiated
+from transparency.server.service import SERVICE, matches, negotiated
 
-# A new key is in use the moment it is registered, so the set is not held for long; one key never changes (KEY-9).
-_SET_AGE = "public, max-age=300"
-_KEY_AGE = "public, max-age=86400"
+# A new key may be in use the moment it is registered, and a key be found compromised: nothing is held for long (KEY-9).
+_AGE = "public, max-age=300"
+_DOCUMENT_AGE = "public, max-age=5"
 
 
 async def key_set(request: web.Request) -> web.StreamResponse:
     """``GET /.well-known/scitt-keys`` (KEY-1)."""
     kind = negotiated(request, media.CBOR)
     body = request.app[SERVICE].directory.key_set
-    return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _SET_AGE, "Vary": "Accept"})
+    return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _AGE, "Vary": "Accept"})
 
 
 async def key(request: web.Request) -> web.StreamResponse:
@@ -28,7 +28,19 @@ async def key(request: web.Request) -> web.StreamResponse:
     body = request.app[SERVICE].directory.find(request.match_info["kid"])
     if body is None:
         raise ProblemError(404, "No such key", "No key could be found for this kid value")
-    return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _KEY_AGE, "Vary": "Accept"})
+    return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _AGE, "Vary": "Accept"})
+
+
+async def document(request: web.Request) -> web.StreamResponse:
+    """``GET /keys``: the key set in force as it is registered: every key of the service, its purpose and its times."""
+    service = request.app[SERVICE]
+    kind = negotiated(request, media.TOML, "text/plain")
+    etag = f'"{service.log.service_keys.generation}-{"t" if kind == media.TOML else "p"}"'
+    headers = {"ETag": etag, "Cache-Control": _DOCUMENT_AGE, "Vary": "Accept"}
+    if matches(request, etag):
+        return web.Response(status=304, headers=headers)
+    body = service.log.service_keys_document
+    return web.Response(body=body, headers={**headers, "Content-Type": f"{kind}; charset=utf-8"})
 
 
 async def update_keys(request: web.Request) -> web.StreamResponse:

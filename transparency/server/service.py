@@ -67,7 +67,10 @@ class Service:
         """The keys in force, looked up anew when they were rotated."""
         keys = self.log.service_keys
         if self._directory is None or self._directory[0] is not keys:
-            self._directory = (keys, KeyDirectory(keys.ever(keyset.RECEIPTS)))
+            compromised = {
+                item.key.thumbprint: item.compromised_since for item in keys.keys if item.compromised_since is not None
+            }
+            self._directory = (keys, KeyDirectory(keys.ever(keyset.RECEIPTS), compromised))
         return self._directory[1]
 
     @property

@@ -168,6 +168,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=frozenset({404, 406}),
     ),
     Endpoint(
+        "GET",
+        "/keys",
+        keys.document,
+        "The key set in force: every key of the service with its purpose and its times",
+        {
+            200: Answer("The key set", (media.TOML, "text/plain"), ("ETag",)),
+            304: Answer("The key set the client has is in force", (), ("ETag",)),
+        },
+        errors=frozenset({406}),
+    ),
+    Endpoint(
         "POST",
         "/keys",
         keys.update_keys,
