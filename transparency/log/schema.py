@@ -84,6 +84,18 @@ def m004_collateral(db: Database) -> None:
     )
 
 
+@migrations()
+def m005_erasures(db: Database) -> None:
+    """Every erasure registered below this index has been carried out; what was interrupted is taken up again."""
+    _run(
+        db,
+        """
+        CREATE TABLE erased (one INTEGER PRIMARY KEY CHECK (one = 1), upto INTEGER NOT NULL) STRICT;
+        INSERT INTO erased VALUES (1, 0);
+        """,
+    )
+
+
 def _run(db: Database, script: str) -> None:
     """One statement at a time: executescript would end the transaction that the migration runs in."""
     for statement in script.split(";"):
@@ -109,8 +121,8 @@ def create(path: Path, empty_root: bytes) -> None:
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether a database has this version's schema: who only looks cannot migrate it."""
-    names = {row[1] for row in connection.execute("PRAGMA table_info(entries)").fetchall()}
-    return "collateral" in names
+    names = {row[1] for row in connection.execute("PRAGMA table_info(erased)").fetchall()}
+    return "upto" in names
 
 
 def migrate(path: Path) -> None:

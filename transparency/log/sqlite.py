@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
-from transparency.log import schema
+from transparency.log import schema, sqlite_erasing
 from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.policy.judge import Judgement
 from transparency.statements.receipt import SignedHead
@@ -160,7 +160,7 @@ class SqliteStore:
                     "INSERT OR IGNORE INTO digest_index VALUES (?, ?)", [(entry, idx) for entry, _, idx in rows]
                 )
                 self._writer.executemany(
-                    "INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", [(tbs, idx) for _, tbs, idx in rows]
+                    "INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", [(tbs, idx) for _, tbs, idx in rows if tbs]
                 )
                 run("UPDATE indexed SET size = ?", (stop,))
             start = stop
@@ -200,6 +200,17 @@ class SqliteStore:
     def intake_forget(self, failed_before: int) -> None:
         with self._transaction() as run:
             run("DELETE FROM intake WHERE failed IS NOT NULL AND failed_at < ?", (failed_before,))
+
+    def erase(self, indexes: Sequence[int]) -> None:
+        with sqlite_erasing.overwriting(self._writer), self._transaction() as run:
+            sqlite_erasing.erase(run, indexes)
+
+    def scrub(self) -> str:
+        return sqlite_erasing.scrub(self._writer)
+
+    def note_erased(self, upto: int) -> None:
+        with self._transaction() as run:
+            run("UPDATE erased SET upto = ?", (upto,))
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
@@ -260,6 +271,10 @@ class SqliteStore:
             " WHERE sibling_index.tbs = ? ORDER BY sibling_index.idx LIMIT ?"
         )
         return [(index, Entry(entry)) for index, entry in self._all(sql, (tbs_digest, most))]
+
+    def erased_upto(self) -> int:
+        row = self._one("SELECT upto FROM erased")
+        return int(row[0]) if row else 0
 
     def indexed_size(self) -> int:
         row = self._one("SELECT size FROM indexed")

@@ -16,7 +16,8 @@ ERASURE = "erasure"
 ACCESS_LOG = "access-log"
 HOLD = "hold"
 COMPROMISE = "compromise"
-SUBJECTS = (MANIFEST, ERASURE, ACCESS_LOG, HOLD, COMPROMISE)
+AUDIT = "audit"
+SUBJECTS = (MANIFEST, ERASURE, ACCESS_LOG, HOLD, COMPROMISE, AUDIT)
 
 
 def reads_as_operation(statement: Statement, keys: ServiceKeys) -> bool:

@@ -88,7 +88,19 @@ class FaultyStore:
     def intake_forget(self, failed_before: int) -> None:
         self._call("intake_forget", lambda: self._store.intake_forget(failed_before))
 
+    def erase(self, indexes: Sequence[int]) -> None:
+        self._call("erase", lambda: self._store.erase(indexes))
+
+    def scrub(self) -> str:
+        return self._call("scrub", self._store.scrub)
+
+    def note_erased(self, upto: int) -> None:
+        self._call("note_erased", lambda: self._store.note_erased(upto))
+
     # -- reads ---------------------------------------------------------------------------------------------------
+
+    def erased_upto(self) -> int:
+        return self._call("erased_upto", self._store.erased_upto)
 
     def tip(self) -> Tip:
         return self._call("tip", self._store.tip)

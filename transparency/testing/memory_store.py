@@ -31,6 +31,7 @@ class MemoryStore:
         self._indexed = 0
         self._intake: dict[Entry, IntakeRow] = {}
         self._failed_at: dict[Entry, int] = {}
+        self._erased_upto = 0
 
     # -- writes --------------------------------------------------------------------------------------------------
 
@@ -62,7 +63,8 @@ class MemoryStore:
         with self._lock:
             for row in self._entries[self._indexed : upto]:
                 self._digests.setdefault(row.entry, row.index)
-                self._siblings.setdefault(row.tbs_digest, []).append(row.index)
+                if row.tbs_digest:
+                    self._siblings.setdefault(row.tbs_digest, []).append(row.index)
             self._indexed = max(self._indexed, upto)
 
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
@@ -89,6 +91,27 @@ class MemoryStore:
         with self._lock:
             for entry in [entry for entry, time in self._failed_at.items() if time < failed_before]:
                 self._forget(entry)
+
+    def erase(self, indexes: Sequence[int]) -> None:
+        with self._lock:
+            for index in indexes:
+                row = self._entries[index]
+                if row.kind is Kind.STATEMENT:
+                    if index in self._siblings.get(row.tbs_digest, ()):
+                        self._siblings[row.tbs_digest].remove(index)
+                    self._entries[index] = replace(row, tbs_digest=b"", statement=b"", collateral=b"")
+                    self._forget(row.entry)
+
+    def scrub(self) -> str:
+        return ""
+
+    def erased_upto(self) -> int:
+        with self._lock:
+            return self._erased_upto
+
+    def note_erased(self, upto: int) -> None:
+        with self._lock:
+            self._erased_upto = upto
 
     def _forget(self, entry: Entry) -> None:
         self._intake.pop(entry, None)
