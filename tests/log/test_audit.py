@@ -22,9 +22,10 @@ from transparency.log.audit import AuditReport, Outcome
 from transparency.log.sequencer import Candidate
 from transparency.log.store import Store
 from transparency.policy.document import Policy
+from transparency.policy.erasure import Erasure, Item
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.certificates import write_collateral
-from transparency.statements.statement import Statement, normalise
+from transparency.statements.statement import Statement, entry_id, normalise
 from transparency.testing import Fault, FaultyStore, make_log, running
 
 
@@ -256,3 +257,24 @@ async def test_the_twin_of_a_signature_is_no_duplicate_to_the_audit_either(audit
         await log.register(normalise(first.message.protected, first.payload, other))
 
     assert audited.audit().clean
+
+
+@pytest.mark.parametrize(
+    ("what", "index", "justified"), [("payload", 0, True), ("artifact", 0, False), ("payload", 1, False)]
+)
+async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it_on_the_log(
+    audited: Audited, what: str, index: int, *, justified: bool
+) -> None:
+    """REG-20: *index* is how far from the erased entry the order points."""
+    async with running(audited.made) as log:
+        place = audited.plain + index
+        item = Item(place, entry_id(log.stored(place).entry), what, "art. 17", "the operator", log.newest_head().time)
+        await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+    with tampering(audited.made.data) as database:
+        database.execute("UPDATE entries SET statement = x'' WHERE idx = ?", (audited.plain,))
+
+    report = audited.audit()
+
+    assert report.clean is justified
+    assert report.entries[Outcome.ERASED] == int(justified)
+    assert report.entries[Outcome.FAILED] == int(not justified)

@@ -25,13 +25,14 @@ from transparency.log.documents import InForce, advance, bootstrap, read_policy
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
-from transparency.policy import keyset, operations
+from transparency.policy import erasure, keyset, operations
+from transparency.policy.erasure import Erasure
 from transparency.policy.judge import Judge
 from transparency.policy.manifest import Admission, Manifest, collateral_digest
 from transparency.policy.operations import read_operation, reads_as_operation
 from transparency.statements.certificates import with_collateral
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Statement, entry_id, entry_of
+from transparency.statements.statement import Statement, entry_id, entry_of, parse_entry_id
 from transparency.statements.twins import twin_entry
 
 _INIT = (Kind.POLICY, Kind.KEYS)
@@ -158,6 +159,16 @@ class Replay:
     def _operation(self, row: StoredEntry, statement: Statement, subject: str) -> None:
         if subject == operations.MANIFEST:
             self._check_manifest(row, Manifest.from_bytes(statement.payload))
+        elif subject == operations.ERASURE:
+            self._take_order(row, Erasure.from_bytes(statement.payload))
+
+    def _take_order(self, row: StoredEntry, order: Erasure) -> None:
+        """It justifies that statements before it are gone; of artifacts the audit does not ask."""
+        if order.log != self._report.origin:
+            raise RefusedError("the erasure is another log's")
+        for item in order.items:
+            if item.what == erasure.PAYLOAD and item.index < row.index:
+                self._scratch.justify(item.index, parse_entry_id(item.entry))
 
     def _check_manifest(self, row: StoredEntry, manifest: Manifest) -> None:
         self._report.manifests += 1
