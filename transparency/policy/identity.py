@@ -7,10 +7,8 @@ for what the protected header names. Where the kid is a registered key they are 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from transparency.cose.keys import PublicKey
@@ -142,24 +140,24 @@ class CertifiedKey:
         return f"a registered key or a certificate path to a registered root names this {case.key.kty_name} key"
 
 
-@dataclass(slots=True)
 class Paths:
-    """Validated paths by chain and roots, the newest used ones: a chain is mostly seen again. Safe in threads."""
+    """Validated paths by chain and roots, those used last: a chain is mostly seen again.
 
-    _known: OrderedDict[tuple[int, bytes], Path] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    Each step on the dictionary is whole by itself, so that judges in several threads may share one.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes], Path] = {}
 
     def validate(self, chain: tuple[bytes, ...], roots: tuple[Root, ...], now: int) -> Path:
         # The roots are an issuer's tuple, which lives as long as the judge that owns this.
         key = (id(roots), hashlib.sha256(write_collateral(chain)).digest())
-        with self._lock:
-            path = self._known.get(key)
-            if path is not None and path.not_before <= now <= path.not_after:
-                self._known.move_to_end(key)
-                return path
-        path = validate(chain, roots, now)
-        with self._lock:
-            self._known[key] = path
-            if len(self._known) > _PATHS:
-                self._known.popitem(last=False)
+        path = self._known.pop(key, None)
+        if path is None or not path.not_before <= now <= path.not_after:
+            path = validate(chain, roots, now)
+        self._known[key] = path  # the newest is the last
+        if len(self._known) > _PATHS:
+            self._known.pop(next(iter(self._known.copy())), None)
         return path
