@@ -27,7 +27,8 @@ CHECKPOINTS = "checkpoints"
 POLICY = "policy"
 OPERATIONS = "operations"
 ROLES = (RECEIPTS, CHECKPOINTS, POLICY, OPERATIONS)
-RECEIPT_ALGORITHMS = ("ES256", "ES384", "Ed25519", "ML-DSA-65")
+# EdDSA is Ed25519 under the number of before RFC 9864, which some verifiers still ask for.
+RECEIPT_ALGORITHMS = ("ES256", "ES384", "Ed25519", "EdDSA", "ML-DSA-65")
 # The algorithms of a role's new keys, unless another is asked for. Receipts in the one that every independent verifier
 # takes (RFC 9942 §7.1); checkpoints in the two that the C2SP ecosystem asks for (AMB-14), always exchanged together.
 DEFAULT_ALGORITHMS = {
