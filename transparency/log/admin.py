@@ -27,6 +27,7 @@ from transparency.errors import (
     TransparencyError,
     UnreachableError,
 )
+from transparency.log import erasure
 from transparency.log.appender import Clock
 from transparency.log.folder import Folder, Passphrase
 from transparency.log.log import Log, system_clock
@@ -107,6 +108,8 @@ async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[st
     if operation == "manifest":
         made = await log.manifests.make()
         return {"entries": [one.entry_id for one in made], "covered": log.manifests.covered}
+    if operation.startswith("retention-"):
+        return await erasure.handle(log.erasures, operation, arguments)
     raise MalformedError("the log's owner does not know this admin operation; is it an older version?")
 
 

@@ -61,6 +61,11 @@ class Folder:
     def search(self) -> Path:
         return self.path / "search.sqlite"
 
+    @property
+    def copies(self) -> Path:
+        """The register of backups and other copies, each with the day it will be gone (log/copies.py)."""
+        return self.path / "copies.toml"
+
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()
 

@@ -26,6 +26,7 @@ from transparency.log.answers import (
 )
 from transparency.log.appender import Clock
 from transparency.log.documents import InForce
+from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
 from transparency.log.folder import Passphrase
 from transparency.log.intake import Intake
@@ -69,6 +70,7 @@ class Log:
         self._sequencer: Sequencer | None = None
         self._intake: Intake | None = None
         self._manifests: Manifests | None = None
+        self._erasures: Erasures | None = None
         self.on_failure: Callable[[BaseException], None] | None = None
 
     @classmethod
@@ -110,7 +112,11 @@ class Log:
         self._manifests = Manifests(
             self._store, self.origin, lambda: self._opened.appender.tip.size, self.operate, self._clock
         )
+        self._erasures = Erasures(
+            self._store, self._opened.folder, self.origin, self.operate, self._sequencer.write, self._clock
+        )
         self._sequencer.on_published.append(self._manifests.grown)
+        await self._erasures.take_up()
         await self._intake.start(drain=drain)
         if manifests:
             self._manifests.start()
@@ -146,6 +152,12 @@ class Log:
         if self._manifests is None:
             raise OverloadedError("the log has not started yet", retry_after=1.0)
         return self._manifests
+
+    @property
+    def erasures(self) -> Erasures:
+        if self._erasures is None:
+            raise OverloadedError("the log has not started yet", retry_after=1.0)
+        return self._erasures
 
     # -- what is in force ----------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from transparency.errors import NotFoundError, OverloadedError, StoreError
+from transparency.errors import GoneError, NotFoundError, OverloadedError, StoreError
 from transparency.log import search_schema
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.search_entry import IndexedEntry, Term, derive
@@ -270,7 +270,7 @@ class Keys:
 def _is_here(artifacts: ArtifactStore, digest: str) -> bool:
     try:
         return artifacts.size(digest) >= 0
-    except NotFoundError:
+    except (GoneError, NotFoundError):
         return False
 
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from transparency.cose import labels
-from transparency.errors import MalformedError, NotFoundError, TransparencyError
+from transparency.errors import GoneError, MalformedError, NotFoundError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.store import StoredEntry
 from transparency.records.facts import NONE, RecordFacts, facts
@@ -169,7 +169,7 @@ def _read(artifacts: ArtifactStore, digest: str) -> bytes | None:
             return b""
         with artifacts.open(digest) as file:
             return file.read(MAX_RECORD)
-    except (NotFoundError, OSError):
+    except (GoneError, NotFoundError, OSError):
         return None
 
 

@@ -19,7 +19,8 @@ from transparency.server.problems import ProblemError
 from transparency.server.service import SERVICE, Service, matches, negotiated
 
 _PIECE = 1024 * 1024
-_FOR_EVER = "private, max-age=31536000, immutable"
+# The bytes of a digest never change, but they may be erased: whoever kept them asks again.
+_ASK_AGAIN = "private, no-cache"
 
 
 async def keep(request: web.Request) -> web.StreamResponse:
@@ -41,12 +42,12 @@ async def keep(request: web.Request) -> web.StreamResponse:
 
 
 async def fetch(request: web.Request) -> web.StreamResponse:
-    """``GET /artifacts/{digest}``: the exact bytes."""
+    """``GET /artifacts/{digest}``: the exact bytes, or 410 once they were erased."""
     service = request.app[SERVICE]
     digest = _digest(request)
     kind = negotiated(request, media.OCTETS)
     size = await asyncio.to_thread(service.artifacts.size, digest)
-    headers = {"ETag": f'"{digest}"', "Cache-Control": _FOR_EVER, "Vary": "Accept"}
+    headers = {"ETag": f'"{digest}"', "Cache-Control": _ASK_AGAIN, "Vary": "Accept"}
     if matches(request, headers["ETag"]):
         return web.Response(status=304, headers=headers)
     headers |= {
@@ -62,7 +63,7 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 
 async def _receive(service: Service, request: web.Request, incoming: Incoming) -> None:
     gathered = bytearray()
-    async for piece in service.bodies.pieces_of(request, service.settings.max_artifact_bytes):
+    async for piece in service.bodies.pieces_of(request, service.artifact_limit(request)):
         gathered += piece
         if len(gathered) >= _PIECE:
             await asyncio.to_thread(incoming.write, bytes(gathered))
