@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -29,9 +31,11 @@ from tests.interop.trees import (
 )
 from tests.interop.verdicts import ours
 from transparency.errors import TransparencyError
+from transparency.log.create import create_log
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import attach_receipts
+from transparency.testing import FakeClock, MadeLog, SampleIssuer, running
 
 # What scitt-cose 0.5.0 verifies. It knows Ed25519 only by its older name, EdDSA (-8).
 COMMON: Final = ("ES256", "ES384", "EdDSA")
@@ -74,6 +78,27 @@ def test_it_accepts_our_transparent_statements_at_every_place_of_trees_of_2_to_4
         assert answer["value"]["accepted"], (index, size, receipt["errors"])
         assert (receipt["index"], receipt["size"], receipt["root"]) == (index, size, root)
         assert (receipt["iss"], receipt["iat"]) == (LOG_ISS, TIME)
+
+
+@pytest.mark.parametrize("log_alg", COMMON)
+def test_it_accepts_the_receipts_of_a_real_log_of_every_algorithm_it_knows(tmp_path: Path, log_alg: str) -> None:
+    """RC-17: as ``init --receipt-alg`` makes it; Ed25519 keys under the number it knows."""
+    issuer = SampleIssuer(key=private_key("ES256"))
+    created = create_log(tmp_path / "log", clock=FakeClock(), issuers=(issuer.as_policy_issuer(),), receipt_alg=log_alg)
+    made = MadeLog(tmp_path / "log", created.watermark, issuer, FakeClock())
+
+    async def register() -> tuple[bytes, str]:
+        async with running(made) as log:
+            index = (await log.register(issuer.sign(b"for another verifier"))).index
+            return log.transparent_statement(index), log.receipt_keys()[0].to_pem().decode()
+
+    message, log_key = asyncio.run(register())
+    question = {"do": "judge", "transparent": message.hex(), "log_key": log_key, "issuer_key": pem(issuer.key)}
+
+    (answer,) = ask("scitt-cose", [question])
+
+    assert answer["value"]["accepted"], answer
+    assert ours(message, log_keys=log_key.encode(), issuer_keys=pem(issuer.key).encode()) == "verified"
 
 
 def test_it_accepts_one_statement_with_receipts_of_two_heads() -> None:
