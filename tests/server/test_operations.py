@@ -108,7 +108,7 @@ async def test_the_description_says_which_tokens_this_server_wants(tmp_path: Pat
         paths = json.loads((await site.get("/openapi.json")).body)["paths"]
 
         assert paths["/entries"]["post"]["security"] == [{"token": ["submit"]}]
-        assert paths["/entries/{id}/statement"]["get"]["security"] == [{"token": ["read"]}]
+        assert paths["/entries/{id}/statement"]["get"]["security"] == [{"token": ["read"]}, {"token": ["witness"]}]
         assert paths["/policy"]["post"]["security"] == [{"token": ["admin"]}]
         assert "security" not in paths["/entries/{id}"]["get"]
 

@@ -12,10 +12,12 @@ import click
 
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.folders import require_log
+from transparency.cli.folders import check_iss, require_log
 from transparency.cli.output import done, note, out, print_json, safe, timestamp
 from transparency.cli.settings import data_option, json_option
-from transparency.server.tokens import MAX_NOTE_CHARS, Scope, Token, TokenStore
+from transparency.errors import MalformedError
+from transparency.policy.patterns import Pattern
+from transparency.server.tokens import MAX_ISSUERS, MAX_NOTE_CHARS, Scope, Token, TokenStore
 
 DAMAGED = "It holds nothing but tokens: move it away, and make new ones with `transparency token create`."
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
@@ -31,18 +33,27 @@ def command() -> None:
 @data_option(keys=False)
 @click.option("--scope", "scopes", multiple=True, type=click.Choice([str(scope) for scope in Scope]),
               default=("submit", "read"), show_default=True, help="What it allows (repeatable).")  # fmt: skip
+@click.option("--iss", "issuers", multiple=True, metavar="URI|PATTERN",
+              help="Submit for this issuer only (repeatable); in patterns * is one label, ** anything.")  # fmt: skip
+@click.option("--rate", type=click.IntRange(1), metavar="N",
+              help="Requests a minute, instead of what the server gives to each client.")  # fmt: skip
 @click.option("--note", "text", default="", metavar="TEXT", help="Whose it is, for the list.")
 @click.option("--expires", metavar="12h|90d|4w|1y", help="When it ends. Default: never.")
 @json_option()
-def create(data: Path, scopes: tuple[str, ...], text: str, expires: str | None, as_json: bool) -> None:
+def create(
+    data: Path, scopes: tuple[str, ...], issuers: tuple[str, ...], rate: int | None, text: str, expires: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Make a token and print its secret, which is not kept."""
     if len(text) > MAX_NOTE_CHARS:
         raise CommandError(Exit.USAGE, f"--note has more than {MAX_NOTE_CHARS} characters")
+    _check_issuers(scopes, issuers)
     until = None if expires is None else int(time.time()) + _seconds(expires)
     with _store(data) as store:
-        token_id, secret = store.create(scopes, text, until)
+        token_id, secret = store.create(scopes, text, until, issuers=issuers, rate=rate)
     if as_json:
-        print_json({"id": token_id, "secret": secret, "scopes": sorted(set(scopes)), "expires": until})
+        print_json({"id": token_id, "secret": secret, "scopes": sorted(set(scopes)), "expires": until,
+                    "issuers": sorted(set(issuers)), "rate": rate})  # fmt: skip
         return
     click.echo(secret)
     done(f"token {token_id} ({', '.join(sorted(set(scopes)))}), expires {timestamp(until) if until else 'never'}")
@@ -60,7 +71,8 @@ def list_(data: Path, as_json: bool) -> None:
     if as_json:
         print_json([
             {"id": token.id, "scopes": sorted(token.scopes), "note": token.note, "created": token.created,
-             "expires": token.expires, "revoked": token.revoked, "in-force": token.in_force(now)}
+             "expires": token.expires, "revoked": token.revoked, "in-force": token.in_force(now),
+             "issuers": list(token.issuers), "rate": token.rate}
             for token in tokens
         ])  # fmt: skip
         return
@@ -69,6 +81,10 @@ def list_(data: Path, as_json: bool) -> None:
         console.print(
             f"{token.id}  {_state(token, now):<22}  {', '.join(sorted(token.scopes)):<12}  {safe(token.note)}"
         )
+        limits = [*(f"for {safe(issuer)}" for issuer in token.issuers)]
+        limits += [f"{token.rate} requests a minute"] if token.rate is not None else []
+        if limits:
+            console.print(f"              only {', '.join(limits)}")
     if not tokens:
         note("there are no tokens: transparency token create --data DIR")
 
@@ -92,6 +108,21 @@ def _store(data: Path) -> Iterator[TokenStore]:
     path = require_log(data).access
     with storage(path, DAMAGED), closing(TokenStore(path)) as store:
         yield store
+
+
+def _check_issuers(scopes: tuple[str, ...], issuers: tuple[str, ...]) -> None:
+    if issuers and Scope.SUBMIT not in scopes:
+        raise CommandError(Exit.USAGE, "--iss limits what a token may submit: it needs --scope submit")
+    if len(set(issuers)) > MAX_ISSUERS:
+        raise CommandError(Exit.USAGE, f"a token is for at most {MAX_ISSUERS} issuers; a pattern names many")
+    for issuer in issuers:
+        if "*" not in issuer:
+            check_iss(issuer)
+            continue
+        try:
+            Pattern(issuer)
+        except MalformedError as error:
+            raise CommandError(Exit.USAGE, f"--iss {issuer!r}: {error}") from error
 
 
 def _seconds(text: str) -> int:

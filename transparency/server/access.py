@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from transparency.display import safe_text
+from transparency.policy.document import Policy
 from transparency.server.limits import client_of_address
 from transparency.server.problems import ProblemError
 from transparency.server.settings import ServerSettings
-from transparency.server.tokens import Scope, Token, TokenStore
+from transparency.server.tokens import Scope, Token, TokenStore, names
+from transparency.statements.statement import Statement
 
 _REALM = 'Bearer realm="transparency"'
 _SCHEME = "bearer"
@@ -41,21 +44,47 @@ def identify(request: web.Request, tokens: TokenStore) -> Client:
     return Client(client_of_address(request.remote), None, refused=True)
 
 
-def authorise(client: Client, scope: Scope | None, settings: ServerSettings) -> None:
-    """Raise 401 or 403 (RFC 6750 §3) unless the client may use a resource that asks for *scope*."""
-    if scope is None or _lifted(scope, settings):
+def authorise(client: Client, scopes: tuple[Scope, ...], settings: ServerSettings) -> None:
+    """Raise 401 or 403 (RFC 6750 §3) unless the client may use a resource that any of *scopes* opens."""
+    if not scopes or any(_lifted(scope, settings) for scope in scopes):
         return
+    wanted = " or ".join(f"'{scope}'" for scope in scopes)
     if client.token is None:
         challenge = f'{_REALM}, error="invalid_token"' if client.refused else _REALM
-        detail = (
-            "The token is not valid or no longer in force" if client.refused else f"A token for '{scope}' is needed"
-        )
+        detail = "The token is not valid or no longer in force" if client.refused else f"A token for {wanted} is needed"
         raise ProblemError(401, "Unauthorized", detail, headers={"WWW-Authenticate": challenge})
-    if scope not in client.token.scopes:
-        challenge = f'{_REALM}, error="insufficient_scope", scope="{scope}"'
+    if client.token.scopes.isdisjoint(scopes):
+        challenge = f'{_REALM}, error="insufficient_scope", scope="{scopes[0]}"'
         raise ProblemError(
-            403, "Forbidden", f"The token does not allow '{scope}'", headers={"WWW-Authenticate": challenge}
+            403, "Forbidden", f"The token does not allow {wanted}", headers={"WWW-Authenticate": challenge}
         )
+
+
+def check_issuer(token: Token | None, data: bytes, payload: bytes | None) -> None:
+    """Raise 403 if the token may not submit for the issuer that *data* is signed as, before anything is judged.
+
+    It narrows and never widens: what passes here is accepted or refused by its signature and the policy alone (REG-15).
+    """
+    if token is None or not token.issuers:
+        return
+    iss = Statement.from_bytes(data, payload).iss
+    if not token.may_submit_for(iss):
+        raise ProblemError(403, "Forbidden", f"The token may not submit for the issuer {safe_text(iss)!r}")
+
+
+def artifact_limit(token: Token | None, policy: Policy, most: int) -> int:
+    """Bytes of the largest artifact that this token may keep here, or 403 if it is for no issuer of the policy."""
+    if token is None or not token.issuers:
+        return min(most, policy.artifact_limit(None))
+    # A pattern of a token may be wider than the names in the policy, and the other way round.
+    meant = {
+        name for limit in token.issuers for name in (issuer.name for issuer in policy.issuers) if names(limit, name)
+    }
+    meant.update(token.issuers)
+    limit = min(most, policy.artifact_limit(meant))
+    if limit == 0:
+        raise ProblemError(403, "Forbidden", "The token is for issuers of which the policy accepts nothing")
+    return limit
 
 
 def _lifted(scope: Scope, settings: ServerSettings) -> bool:

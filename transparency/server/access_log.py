@@ -15,11 +15,14 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 from aiohttp.web_request import BaseRequest
 
+from transparency.server.tokens import Token
+
 UNMATCHED = "unmatched"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 
 CLIENT = web.RequestKey("client", str)
 ENTRY = web.RequestKey("entry", str)
+TOKEN = web.RequestKey("token", Token)
 
 
 class JsonAccessLogger(AbstractAccessLogger):

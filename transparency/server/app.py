@@ -35,10 +35,9 @@ def create_app(
         log=log,
         settings=settings,
         tokens=tokens,
-        clock=clock,
         bodies=Bodies(timeout=settings.body_timeout, budget=settings.max_body_bytes),
         metrics=Metrics(lambda: log_gauges(log)),
-        limiter=_limiter(settings, clock),
+        limiter=RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock),
         artifacts=artifacts,
         endpoints={endpoint.handler: endpoint for endpoint in ENDPOINTS},
         openapi=openapi(ENDPOINTS, version=_version(), open_scopes=_open_scopes(settings)),
@@ -53,12 +52,6 @@ def create_app(
         if endpoint.method == "GET":
             resource.add_route("HEAD", endpoint.handler, expect_handler=expect_later)
     return app
-
-
-def _limiter(settings: ServerSettings, clock: Callable[[], float]) -> RateLimiter | None:
-    if settings.rate_limit is None:
-        return None
-    return RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock)
 
 
 def _open_scopes(settings: ServerSettings) -> frozenset[Scope]:

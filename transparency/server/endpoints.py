@@ -48,6 +48,17 @@ class Endpoint:
     accepts: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     errors: frozenset[int] = frozenset()
+    # A witness's token opens it too.
+    witness: bool = False
+    # What the access log calls a use of it; what has no name there is not recorded.
+    action: str = ""
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Any of these opens it; none at all: it is public."""
+        if self.scope is None:
+            return ()
+        return (self.scope, Scope.WITNESS) if self.witness else (self.scope,)
 
     @property
     def all_errors(self) -> frozenset[int]:

@@ -12,7 +12,8 @@ from transparency.cose.cbor import encode
 from transparency.errors import MalformedError, NotFoundError, RefusedError, TransparencyError
 from transparency.log.log import Accepted, Failed, Found, Log, Pending, Registered
 from transparency.server import media
-from transparency.server.access_log import ENTRY
+from transparency.server.access import check_issuer
+from transparency.server.access_log import ENTRY, TOKEN
 from transparency.server.forms import StatementForm
 from transparency.server.problems import ProblemError, jittered
 from transparency.server.service import SERVICE, Service, finish, matches, negotiated, preferred, query_number
@@ -34,6 +35,7 @@ async def register(request: web.Request) -> web.StreamResponse:
     kind = statement_type(request)
     async with service.bodies.body_of(request, service.body_limit) as body:
         statement, payload = _split(kind, body)
+        check_issuer(request.get(TOKEN), statement, payload)
         wants_async = _wants_async(request)
         try:
             if wants_async:

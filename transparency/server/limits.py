@@ -11,43 +11,50 @@ from functools import lru_cache
 from transparency.server.problems import ProblemError
 
 _PERIODS = {1.0: "second", 60.0: "minute", 3600.0: "hour", 86400.0: "day"}
+_MINUTE = 60.0
 IPV6_CLIENT_BITS = 64
 
 
 class RateLimiter:
     """Every client may send *number* requests per *period* seconds; unused allowance does not add up beyond that.
 
-    The table holds at most *max_clients* buckets and forgets the one not seen for longest. A client that is forgotten
-    starts with a full bucket: whoever commands that many addresses gains nothing from it that the addresses do not
-    give already.
+    None lifts that; a client may still have a number of its own. The table holds at most *max_clients* buckets and
+    forgets the one not seen for longest. A client that is forgotten starts with a full bucket: whoever commands that
+    many addresses gains nothing from it that the addresses do not give already.
     """
 
-    def __init__(self, number: int, period: float, *, max_clients: int, clock: Callable[[], float]) -> None:
-        self._number = float(number)
+    def __init__(self, number: int | None, period: float, *, max_clients: int, clock: Callable[[], float]) -> None:
+        self._number = number
         self._period = period
-        self._rate = number / period
         self._max_clients = max_clients
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self.detail = f"Only {number} requests per {period_name(period)} are allowed."
 
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def admit(self, client: str) -> None:
-        """Take one request from the client's bucket, or raise 429 with the time at which the next one fits."""
+    def admit(self, client: str, per_minute: int | None = None) -> None:
+        """Take one request from the client's bucket, or raise 429 with the time at which the next one fits.
+
+        *per_minute* is what this client may send, instead of what everybody may.
+        """
+        number, period = (self._number, self._period) if per_minute is None else (per_minute, _MINUTE)
+        if number is None:
+            return
         now = self._clock()
-        left, seen = self._buckets.get(client, (self._number, now))
+        rate = number / period
+        left, seen = self._buckets.get(client, (float(number), now))
         # max: a clock that steps back must not take allowance away.
-        left = min(self._number, left + max(0.0, now - seen) * self._rate)
+        left = min(float(number), left + max(0.0, now - seen) * rate)
         allowed = left >= 1.0
         self._buckets[client] = (left - 1.0 if allowed else left, now)
         self._buckets.move_to_end(client)
         if len(self._buckets) > self._max_clients:
             self._buckets.popitem(last=False)
         if not allowed:
-            wait = math.ceil((1.0 - left) / self._rate)
-            raise ProblemError(429, "Too Many Requests", self.detail, headers={"Retry-After": str(max(1, wait))})
+            wait = math.ceil((1.0 - left) / rate)
+            detail = f"Only {number} requests per {period_name(period)} are allowed."
+            raise ProblemError(429, "Too Many Requests", detail, headers={"Retry-After": str(max(1, wait))})
 
 
 def period_name(seconds: float) -> str:

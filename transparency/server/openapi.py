@@ -60,8 +60,8 @@ def _operation(endpoint: Endpoint, open_scopes: frozenset[Scope], *, body: bool)
             **{str(status): _problem(status, body=body) for status in sorted(endpoint.all_errors)},
         },
     }
-    if endpoint.scope is not None and endpoint.scope not in open_scopes:
-        operation["security"] = [{"token": [str(endpoint.scope)]}]
+    if endpoint.scopes and open_scopes.isdisjoint(endpoint.scopes):
+        operation["security"] = [{"token": [str(scope)]} for scope in endpoint.scopes]
     if endpoint.accepts:
         content = {kind: {"schema": _FORM if kind.startswith("multipart/") else _BINARY} for kind in endpoint.accepts}
         operation["requestBody"] = {"required": True, "content": content}

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -17,8 +17,8 @@ from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.keyset import ServiceKeys
 from transparency.server import media
-from transparency.server.access import authorise, identify
-from transparency.server.access_log import CLIENT, method_of, route_of
+from transparency.server.access import artifact_limit, authorise, identify
+from transparency.server.access_log import CLIENT, TOKEN, method_of, route_of
 from transparency.server.bodies import Bodies
 from transparency.server.endpoints import Endpoint, Handler
 from transparency.server.key_directory import KeyDirectory
@@ -43,10 +43,9 @@ class Service:
     log: Log
     settings: ServerSettings
     tokens: TokenStore
-    clock: Callable[[], float]
     bodies: Bodies
     metrics: Metrics
-    limiter: RateLimiter | None
+    limiter: RateLimiter
     artifacts: ArtifactStore
     endpoints: dict[Handler, Endpoint] = field(default_factory=dict)
     stopping: bool = False
@@ -76,6 +75,10 @@ class Service:
     @property
     def body_limit(self) -> int:
         return self.log.policy.max_statement_size + BODY_MARGIN
+
+    def artifact_limit(self, request: web.Request) -> int:
+        """Bytes of the largest artifact that this client may keep."""
+        return artifact_limit(request.get(TOKEN), self.log.policy, self.settings.max_artifact_bytes)
 
     def stop_for(self, error: BaseException) -> None:
         """The store failed: say so loudly, once, and have the process stop."""
@@ -118,10 +121,12 @@ def _admit(service: Service, request: web.Request) -> None:
     client = identify(request, service.tokens)
     request[CLIENT] = client.name
     endpoint = service.endpoints.get(request.match_info.handler)
-    if service.limiter is not None and (endpoint is None or endpoint.limited):
-        service.limiter.admit(client.name)
+    if client.token is not None:
+        request[TOKEN] = client.token
+    if endpoint is None or endpoint.limited:
+        service.limiter.admit(client.name, client.token.rate if client.token is not None else None)
     if endpoint is not None:
-        authorise(client, endpoint.scope, service.settings)
+        authorise(client, endpoint.scopes, service.settings)
 
 
 def _answer(service: Service, request: web.Request, error: Exception) -> ProblemError:

@@ -1,4 +1,4 @@
-"""The token store: who may submit, read or administer over HTTP. Only SHA-256 of a secret is kept.
+"""The token store: who may submit, read, witness or administer over HTTP. Only SHA-256 of a secret is kept.
 
 A secret is ``tl_<id>_<256 random bits>``. The id finds the row, so no search is done on the secret itself, and with 256
 random bits a plain hash needs no salt and no stretching. Every check asks the database: a token revoked by another
@@ -17,19 +17,23 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 import sqlite_utils
 
 from transparency.cose import base64url
 from transparency.errors import NotFoundError
+from transparency.policy.patterns import Pattern
 
 _SECRET = re.compile(r"tl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ID_BYTES = 6
 _SECRET_BYTES = 32
 _NO_DIGEST = bytes(32)
 MAX_NOTE_CHARS = 200
-_COLUMNS = "id, scopes, note, created, expires, revoked"
+MAX_ISSUERS = 64
+_COLUMNS = "id, scopes, note, created, expires, revoked, issuers, rate"
+_STAR = "*"
 
 
 class Scope(StrEnum):
@@ -38,11 +42,16 @@ class Scope(StrEnum):
     SUBMIT = "submit"
     READ = "read"
     ADMIN = "admin"
+    WITNESS = "witness"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is known here: everything but the secret. Times are seconds since 1970."""
+    """A token as it is known here: everything but the secret. Times are seconds since 1970.
+
+    ``issuers`` are those it may submit for, each an ``iss`` or a pattern (policy/patterns.py); none is all of them.
+    ``rate`` is how many requests a minute it may send, instead of what the server gives to each client.
+    """
 
     id: str
     scopes: frozenset[Scope]
@@ -50,9 +59,24 @@ class Token:
     created: int
     expires: int | None
     revoked: int | None
+    issuers: tuple[str, ...] = ()
+    rate: int | None = None
 
     def in_force(self, now: float) -> bool:
         return self.revoked is None and (self.expires is None or now < self.expires)
+
+    def may_submit_for(self, iss: str) -> bool:
+        return not self.issuers or any(names(issuer, iss) for issuer in self.issuers)
+
+
+def names(issuer: str, iss: str) -> bool:
+    """Whether *issuer*, as a token has it, is *iss* or a pattern that matches it."""
+    return issuer == iss or (_STAR in issuer and _pattern(issuer).matches(iss))
+
+
+@lru_cache(maxsize=1024)
+def _pattern(text: str) -> Pattern:
+    return Pattern(text)
 
 
 class TokenStore:
@@ -70,19 +94,47 @@ class TokenStore:
     def close(self) -> None:
         self._connection.close()
 
-    def create(self, scopes: Iterable[Scope | str], note: str = "", expires: int | None = None) -> tuple[str, str]:
+    def create(
+        self,
+        scopes: Iterable[Scope | str],
+        note: str = "",
+        expires: int | None = None,
+        *,
+        issuers: Iterable[str] = (),
+        rate: int | None = None,
+    ) -> tuple[str, str]:
         """A new token: its id, and its secret, which is shown this once and not kept."""
         wanted = sorted({Scope(scope) for scope in scopes})
+        limits = sorted(set(issuers))
         if not wanted:
-            raise ValueError("a token needs at least one scope: submit, read or admin")
+            raise ValueError("a token needs at least one scope: submit, read, witness or admin")
         if len(note) > MAX_NOTE_CHARS:
             raise ValueError(f"a token's note has at most {MAX_NOTE_CHARS} characters")
+        if len(limits) > MAX_ISSUERS or "" in limits:
+            raise ValueError(f"a token is for at most {MAX_ISSUERS} issuers, each a name or a pattern")
+        if limits and Scope.SUBMIT not in wanted:
+            raise ValueError("issuers limit what a token may submit: it needs the scope submit")
+        if rate is not None and rate < 1:
+            raise ValueError("a rate below one request a minute would refuse everything")
+        for limit in limits:
+            if _STAR in limit:
+                _pattern(limit)  # raises MalformedError for what is none
         token_id = secrets.token_hex(_ID_BYTES)
         random = base64url.encode(secrets.token_bytes(_SECRET_BYTES))
         secret = f"tl_{token_id}_{random}"
         self._connection.execute(
-            "INSERT INTO tokens (id, digest, scopes, note, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
-            (token_id, _digest(secret), json.dumps(wanted), note, int(self._clock()), expires),
+            "INSERT INTO tokens (id, digest, scopes, note, created, expires, issuers, rate) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                token_id,
+                _digest(secret),
+                json.dumps(wanted),
+                note,
+                int(self._clock()),
+                expires,
+                json.dumps(limits) if limits else None,
+                rate,
+            ),
         )
         return token_id, secret
 
@@ -117,28 +169,47 @@ class TokenStore:
 
 
 def _create_schema(connection: sqlite3.Connection) -> None:
-    table = sqlite_utils.Database(connection).table("tokens")
-    table.create(
-        {
-            "id": str,
-            "digest": bytes,
-            "scopes": str,
-            "note": str,
-            "created": int,
-            "expires": int,
-            "revoked": int,
-        },
-        pk="id",
-        not_null={"digest", "scopes", "note", "created"},
-        if_not_exists=True,
-        strict=True,
-    )
+    """The table as it is today, also where an older version made it: what came later is added, empty."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        table = sqlite_utils.Database(connection).table("tokens")
+        table.create(
+            {
+                "id": str,
+                "digest": bytes,
+                "scopes": str,
+                "note": str,
+                "created": int,
+                "expires": int,
+                "revoked": int,
+            },
+            pk="id",
+            not_null={"digest", "scopes", "note", "created"},
+            if_not_exists=True,
+            strict=True,
+        )
+        for name, kind in (("issuers", "TEXT"), ("rate", "INTEGER")):
+            if name not in table.columns_dict:
+                connection.execute(f"ALTER TABLE tokens ADD COLUMN {name} {kind}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
 
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _token(row: tuple[str, str, str, int, int | None, int | None]) -> Token:
-    token_id, scopes, note, created, expires, revoked = row
-    return Token(token_id, frozenset(Scope(scope) for scope in json.loads(scopes)), note, created, expires, revoked)
+def _token(row: tuple[str, str, str, int, int | None, int | None, str | None, int | None]) -> Token:
+    token_id, scopes, note, created, expires, revoked, issuers, rate = row
+    return Token(
+        id=token_id,
+        scopes=frozenset(Scope(scope) for scope in json.loads(scopes)),
+        note=note,
+        created=created,
+        expires=expires,
+        revoked=revoked,
+        issuers=tuple(json.loads(issuers)) if issuers else (),
+        rate=rate,
+    )
