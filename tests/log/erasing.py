@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transparency.cose import labels
 from transparency.log.artifacts import ArtifactStore
+from transparency.log.audit import Outcome as Outcomes
 from transparency.log.audit import audit
 from transparency.log.audit_sources import FolderSource
 from transparency.log.erasure import Outcome, Request
@@ -126,7 +127,7 @@ async def state_audit(erasing: Erasing, log: Log) -> None:
     assert report.certain
     head = log.newest_head()
     assert head.size == report.size
-    await log.erasures.audited(report.size, head.root, report.entries.get("erased", 0))  # type: ignore[call-overload]
+    await log.erasures.audited(report.size, head.root, report.entries[Outcomes.ERASED])
 
 
 def files_with(needle: bytes, folders: Iterable[Path]) -> list[str]:

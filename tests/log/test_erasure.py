@@ -10,6 +10,7 @@ from tests.log import erasing
 from tests.log.erasing import MARKER, Erasing, files_with
 from transparency.errors import GoneError, RefusedError
 from transparency.log.backup import backup
+from transparency.log.erasure import Request
 from transparency.log.log import Log
 from transparency.log.store import Kind
 from transparency.policy.erasure import Erasure
@@ -152,7 +153,7 @@ async def test_a_payload_goes_by_order_only_and_after_an_audit(tmp_path: Path) -
         made.clock.advance(1000 * erasing.WEEK)
 
         with pytest.raises(RefusedError, match="by order only"):
-            await log.erasures.erase(erasing.Request(log.status().size, [registered.index]))
+            await log.erasures.erase(Request(log.status().size, [registered.index]))
         with pytest.raises(RefusedError, match="no audit that covers"):
             await erasing.by_order(log, registered.index)
         await erasing.state_audit(made, log)

@@ -7,25 +7,38 @@ keys, that accepts the same issuers. Receipts of the old one stay valid under it
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import secrets
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from transparency.errors import LogUnusableError
 from transparency.log import create
 from transparency.log.appender import Clock
 from transparency.log.artifacts import ArtifactStore
+from transparency.log.carrying_out import carry_out
+from transparency.log.copies import DAY, KEEP_DAYS, Copy, add_copy, place, read_copies, write_copies
 from transparency.log.documents import load_in_force
 from transparency.log.durable import create_durably, sync_folder
 from transparency.log.folder import Config, Folder, Passphrase, make_folder, publish_folder
+from transparency.log.log import system_clock
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
 from transparency.log.sqlite import SqliteStore, connect_for_reading
+from transparency.log.store import Store
 
 
-def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
-    """Copy the log in *data* to the new folder *out*, also while a server runs. Returns the size of the copy."""
+def backup(
+    data: Path, out: Path, *, with_keys: bool = False, clock: Clock = system_clock, keep_days: int = KEEP_DAYS
+) -> int:
+    """Copy the log in *data* to the new folder *out*, also while a server runs. Returns the size of the copy.
+
+    The copy is noted in the register of copies, with the time at which it will be gone: where that cannot be written
+    (a folder of another user), in its own register only.
+    """
     source = Folder(data.absolute())
     if not source.exists():
         raise LogUnusableError(f"there is no log in {data}")
@@ -45,11 +58,16 @@ def backup(data: Path, out: Path, *, with_keys: bool = False) -> int:
         store = SqliteStore(target.database)
         try:
             size = check_tip(store, store.tip()).size
+            now = clock()
+            copy = Copy(place(out), now, now + keep_days * DAY, size, store.erased_upto())
         finally:
             store.close()
+        write_copies(target.copies, [*read_copies(source.copies), copy], now)
         publish_folder(target, out)
     finally:
         shutil.rmtree(target.path, ignore_errors=True)
+    with _unless_read_only():
+        add_copy(source.copies, copy, now)
     return size
 
 
@@ -62,7 +80,10 @@ def restore(
     accept_missing_mark: bool = False,
     passphrase: Passphrase | None = None,
 ) -> int:
-    """Put the copy in *source* to *data* and check it as a start would, the mark included. Returns its size."""
+    """Put the copy in *source* to *data* and check it as a start would, the mark included. Returns its size.
+
+    Whatever the log says was erased is erased again: the copy, or its artifacts, may be from before.
+    """
     copy = Folder(source.absolute())
     if not copy.exists():
         raise LogUnusableError(f"there is no backup in {source}")
@@ -81,12 +102,17 @@ def restore(
         for key in copy.key_files():
             create_durably(making.keys / key.name, key.read_bytes())
         _copy_artifacts(copy, making)
+        if copy.copies.exists():
+            create_durably(making.copies, copy.copies.read_bytes())
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
         if new_mark:
             _new_mark(making, config.origin, mark_path)
         opened = open_log(making.path, clock=clock, watermark=mark_path, passphrase=passphrase)
         size = opened.appender.tip.size
-        opened.close()
+        try:
+            _erase_again(opened.store, making, config.origin)
+        finally:
+            opened.close()
         publish_folder(making, data)
     except BaseException:
         if new_mark:
@@ -111,6 +137,22 @@ def restore_as_new(
     if origin == config.origin:
         raise LogUnusableError("a new log needs another origin than the old one had")
     return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers, passphrase=passphrase)
+
+
+@contextlib.contextmanager
+def _unless_read_only() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+
+
+def _erase_again(store: Store, folder: Folder, origin: str) -> None:
+    store.note_erased(0)
+    unfinished = carry_out(store, folder, origin, lambda job: job())
+    if unfinished:
+        raise LogUnusableError(f"what was erased could not be erased again from the copy: {unfinished}; try once more")
 
 
 def _new_mark(folder: Folder, origin: str, path: Path) -> None:

@@ -1,17 +1,8 @@
 """Erasure: what the owner of a log does to take content away for good, and never by halves (REG-20).
 
-Order of one erasure, and what a crash leaves
 1. It is judged: every entry's term is over, or there is an order; none is on hold; of a payload an audit stands on the
    log. Nothing has changed yet.
-2. The erasure is registered. From here on it will be carried out: ``erased_upto`` of the store is not past it, so every
-   start, and every later erasure, takes up what is missing. Each of the steps below may be repeated.
-3. Artifacts: a marker that they are gone, then their files.
-4. Statements are emptied in the store, in one transaction.
-5. The search index forgets them; its file is written anew.
-6. The store's file is written anew and its write-ahead log emptied, if statements went.
-7. ``erased_upto`` moves past it.
-
-What is erased is said by the log alone: a copy of it from before step 3 is brought up to date by repeating from there.
+2. The erasure is registered. From here on it will be carried out, now or at the next start (log/carrying_out.py).
 
 Ownership: the event loop's. One act at a time, so a hold that is registered before an erasure is seen by it. Writes to
 the store are the sequencer's writer's, as all are.
@@ -20,22 +11,19 @@ the store are the sequencer's writer's, as all are.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from transparency.errors import MalformedError, OverloadedError, RefusedError, StoreError
-from transparency.log import sqlite_erasing
+from transparency.errors import MalformedError, RefusedError
 from transparency.log.answers import Registered
 from transparency.log.appender import Clock
 from transparency.log.artifacts import ArtifactStore
+from transparency.log.carrying_out import carry_out
 from transparency.log.folder import Folder
 from transparency.log.retention import Terms, artifact_of, hold_on, references_to, rule_text
-from transparency.log.search import SearchIndex
-from transparency.log.sqlite import connect
-from transparency.log.stated import audited_size, erasures, standing_holds
+from transparency.log.stated import audited_size, standing_holds
 from transparency.log.store import Kind, Store
 from transparency.policy import operations
 from transparency.policy.audited import Audited
@@ -43,19 +31,12 @@ from transparency.policy.erasure import ARTIFACT, PAYLOAD, Erasure, Item
 from transparency.policy.hold import ENTRY, Hold, Release
 from transparency.statements.statement import Statement, entry_id, parse_entry_id
 
-_TRIES: Final = 3
-_NOTE_EVERY: Final = 4_096
-_BUSY_MS: Final = 10_000
 _MOST_SIBLINGS: Final = 1_000
 _logger = logging.getLogger("transparency.erasure")
 
 Operate = Callable[[str, bytes], Awaitable[Registered]]
-
-
-class Write(Protocol):
-    """Runs one write on the thread that writes."""
-
-    def __call__(self, job: Callable[[], Any]) -> Awaitable[Any]: ...
+Write = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+"""Runs one write on the thread that writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +61,6 @@ class Outcome:
     unfinished: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What one registered erasure asks for: artifacts, statements, and entries of the search index."""
-
-    digests: tuple[str, ...]
-    payloads: tuple[int, ...]
-    indexes: tuple[int, ...]
-
-
 class Erasures:
     def __init__(self, store: Store, folder: Folder, origin: str, operate: Operate, write: Write, clock: Clock) -> None:
         self._store = store
@@ -109,6 +81,11 @@ class Erasures:
             _logger.warning(
                 "an erasure is not finished: %s; `transparency retention apply` goes on with it", unfinished
             )
+
+    async def settle(self) -> None:
+        """Before the stop: wait for what is under way."""
+        async with self._lock:
+            pass
 
     async def erase(self, request: Request) -> Outcome:
         """Register the erasure and carry it out. A caller that goes away does not stop it half-way."""
@@ -163,68 +140,13 @@ class Erasures:
         erasure = Erasure(self._origin, request.size, items)
         return Erasure.from_bytes(erasure.to_bytes())
 
-    # -- carrying out --------------------------------------------------------------------------------------------
-
     async def _carry_out(self) -> str:
-        """Do whatever registered erasures have left to do; why it is not all done, or ""."""
-        upto, done = self._store.tip().size, self._store.erased_upto()
-        pending = await asyncio.to_thread(lambda: erasures(self._store, down_to=done))
-        works = [await asyncio.to_thread(self._work, at, each) for at, each in pending if each.log == self._origin]
-        try:
-            for work in works:
-                await asyncio.to_thread(self._remove, work.digests)
-            payloads = [index for work in works for index in work.payloads]
-            if payloads:
-                await self._write(lambda: self._store.erase(payloads))
-            unfinished = await asyncio.to_thread(self._forget, works)
-            if payloads:
-                unfinished = str(await self._write(self._store.scrub)) or unfinished
-        except OSError as error:
-            return f"{error.strerror or error}"
-        if not unfinished and (pending or upto - done >= _NOTE_EVERY):
-            await self._write(lambda: self._store.note_erased(upto))
-        return unfinished
+        loop = asyncio.get_running_loop()
 
-    def _work(self, at: int, erasure: Erasure) -> _Work:
-        digests: dict[str, set[int]] = {}
-        payloads = []
-        for item in erasure.items:
-            row = self._store.entry(item.index)
-            if row is None or row.kind is not Kind.STATEMENT or entry_id(row.entry) != item.entry:
-                continue  # fsck and the audit name it
-            if item.what == PAYLOAD:
-                payloads.append(item.index)
-            elif not row.erased and (digest := artifact_of(Statement.from_bytes(row.statement))) is not None:
-                digests.setdefault(digest, set()).add(item.index)
-        named = {item.index for item in erasure.items}
-        for index, digest in references_to(self._store, list(digests), erasure.size, at):
-            if index not in named:
-                digests.pop(digest, None)  # its entry came in before the erasure: it is kept for that one
-        indexes = [*payloads, *(index for group in digests.values() for index in group)]
-        return _Work(tuple(digests), tuple(payloads), tuple(sorted(indexes)))
+        def write(job: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the job gives
+            return asyncio.run_coroutine_threadsafe(self._write(job), loop).result()
 
-    def _remove(self, digests: Sequence[str]) -> None:
-        for digest in digests:
-            self._artifacts.erase(digest)
-
-    def _forget(self, works: Sequence[_Work]) -> str:
-        """Clear the search index of it. Entries that name an artifact and came after its erasure may be in it, too."""
-        if not self._folder.search.exists() or not works:
-            return ""
-        digests = {digest for work in works for digest in work.digests}
-        indexes = {index for work in works for index in work.indexes}
-        newest = max(indexes, default=0)
-        indexes |= {index for index, _ in references_to(self._store, digests, newest, self._store.tip().size)}
-        try:
-            with SearchIndex(self._folder.search) as search:
-                for index in sorted(indexes):
-                    _persist(lambda index=index: search.erase(index))  # type: ignore[misc]
-            with contextlib.closing(connect(self._folder.search)) as connection:
-                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-                reason = sqlite_erasing.scrub(connection)
-        except (OverloadedError, StoreError) as error:
-            reason = str(error)
-        return f"search index: {reason}" if reason else ""
+        return await asyncio.to_thread(carry_out, self._store, self._folder, self._origin, write)
 
 
 class _Judging:
@@ -280,14 +202,6 @@ class _Judging:
         if self._artifacts.is_gone(digest):
             raise RefusedError(f"the artifact of entry {index} was erased already")
         self.digests.add(digest)
-
-
-def _persist(act: Callable[[], None]) -> None:
-    """Once more where a reader was in the way, each time after having waited for it."""
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(OverloadedError):
-            return act()
-    return act()
 
 
 def read_request(arguments: dict[str, Any]) -> Request:

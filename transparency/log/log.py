@@ -126,6 +126,8 @@ class Log:
         if self._sequencer is not None:
             if self._intake is not None:
                 await self._intake.stop()
+            if self._erasures is not None:
+                await self._erasures.settle()
             if self._manifests is not None:
                 await self._manifests.stop(cover=self._sequencer.alive)
             await self._sequencer.stop()
