@@ -28,7 +28,19 @@ from transparency.server.service import SERVICE, negotiated
 from transparency.statements.statement import Entry, entry_id
 
 _HEADERS: Final = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
-_FACTS: Final = ("format", "sessions", "vendor", "agent", "version", "models", "tools", "folder", "paths", "start", "end")
+_FACTS: Final = (
+    "format",
+    "sessions",
+    "vendor",
+    "agent",
+    "version",
+    "models",
+    "tools",
+    "folder",
+    "paths",
+    "start",
+    "end",
+)
 
 
 async def search(request: web.Request) -> web.StreamResponse:
