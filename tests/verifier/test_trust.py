@@ -70,7 +70,7 @@ def test_a_key_may_stand_in_the_file_itself_with_its_dates() -> None:
         (LOG + 'keys = ["nowhere.pem"]', "cannot be read"),
         (f'[[log]]\niss = ""\nkeys = ["{INLINE}"]', "not empty"),
         (f'[[log]]\niss = 5\nkeys = ["{INLINE}"]', "not empty"),
-        (f'[[issuer]]\nkeys = [{{ cose-key = "{INLINE[9:]}", not-after = 2026-01-01T00:00:00Z }}]', "'not-after'"),
+        (f'[[issuer]]\nkeys = [{{ cose-key = "{INLINE[9:]}", not-before = 2026-01-01T00:00:00Z }}]', "'not-before'"),
     ],
 )
 def test_a_mistake_in_a_trust_file_is_refused_and_named(tmp_path: Path, toml: str, what: str) -> None:

@@ -31,6 +31,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "issuer-certificate": "the issuer's certificate leads to a trusted root",
         "issuer-key": "the issuer's key is known",
         "issuer-signature": "the issuer signed these bytes",
+        "issuer-key-time": "the issuer's key was good when this was registered",
         "receipt": "the statement carries a receipt",
         "receipt-form": "the receipt has its form (RFC 9942)",
         "receipt-profile": "the receipt has the headers RFC 9943 asks for",

@@ -26,7 +26,7 @@ LEAVES: tuple[Leaf, ...] = get_args(Leaf)
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A log's key, and when it stopped being good (seconds since 1970)."""
+    """A key, and when it stopped being good (seconds since 1970)."""
 
     key: PublicKey
     not_after: int | None = None
@@ -50,11 +50,15 @@ class LogTrust:
 
 @dataclass(frozen=True, slots=True)
 class IssuerTrust:
-    """An issuer of statements: its keys, and the roots its certificates lead to; iss None for those given bare."""
+    """An issuer of statements: its keys, and the roots its certificates lead to; iss None for those given bare.
+
+    ``ended`` repeats those of the keys, or of the keys its certificates name, that are retired or compromised.
+    """
 
     keys: tuple[PublicKey, ...]
     iss: str | None = None
     roots: tuple[Root, ...] = ()
+    ended: tuple[TrustedKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,9 @@ class KeyIndex:
         for issuer in trust.issuers:
             for key in issuer.keys:
                 self._issuers.setdefault(issuer.iss, []).append(IssuerKey.of(issuer, key))
+        self._ended = {
+            (issuer.iss, trusted.key.thumbprint): trusted for issuer in trust.issuers for trusted in issuer.ended
+        }
         self._pinned_issuers = frozenset(issuer.iss for issuer in trust.issuers)
         self._certified: dict[str | None, IssuerTrust] = {}
         for issuer in trust.issuers:
@@ -168,6 +175,10 @@ class KeyIndex:
             return items
         matching = [item for item in items if kid in (item.key.kid, item.key.thumbprint)]
         return matching or (items if pinned is None else [])
+
+    def end_of(self, signer: IssuerKey) -> TrustedKey | None:
+        """What is known of the end of this issuer's key; None while it is good."""
+        return self._ended.get((signer.issuer.iss, signer.key.thumbprint)) if self._ended else None
 
     @property
     def has_roots(self) -> bool:

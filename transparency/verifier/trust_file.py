@@ -12,7 +12,7 @@
 
     [[issuer]]
     iss = "https://issuer.example"
-    keys = ["issuer.pub.pem"]            # or roots of its certificates, or both: see trust_roots.py
+    keys = ["issuer.pub.pem"]            # with the same dates; or roots of its certificates, or both (trust_roots.py)
     roots = [{ file = "ca.pem", subject = { O = "Acme" } }]
 
 Unknown members are refused: a misspelt ``compromised-since`` must not go unnoticed.
@@ -80,12 +80,10 @@ def _log(where: str, table: dict[str, Any], folder: Path | None) -> LogTrust:
 def _issuer(where: str, table: dict[str, Any], folder: Path | None) -> IssuerTrust:
     _closed(where, table, {"iss", "keys", "roots"})
     roots = read_roots(where, table["roots"], lambda name: _file(where, name, folder)) if "roots" in table else ()
-    keys: list[PublicKey] = []
-    for item in _keys(where, table) if "keys" in table or not roots else ():
-        if isinstance(item, dict):
-            _closed(where, item, {"file", "cose-key"})
-        keys += _read(where, item, folder)
-    return IssuerTrust(tuple(keys), _text(where, table, "iss"), roots)
+    items = _keys(where, table) if "keys" in table or not roots else []
+    trusted = [key for item in items for key in _trusted_keys(where, item, folder)]
+    ended = tuple(each for each in trusted if each.not_after is not None or each.compromised_since is not None)
+    return IssuerTrust(tuple(each.key for each in trusted), _text(where, table, "iss"), roots, ended)
 
 
 def _leaf(where: str, value: object) -> Leaf:

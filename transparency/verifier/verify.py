@@ -14,6 +14,7 @@ from transparency.cose import labels
 from transparency.errors import TransparencyError
 from transparency.verifier.chain_checks import chain_claims, check_chain, is_linked
 from transparency.verifier.heads import HeadCache
+from transparency.verifier.issuer_times import check_key_time
 from transparency.verifier.message_reader import read_message
 from transparency.verifier.receipt_checks import ReceiptChecks, registration_claims
 from transparency.verifier.record_checks import check_envelope, check_records, record_claims
@@ -125,7 +126,7 @@ class Verifier:
         if self._keys.has_roots:
             certificate, keys = self._certificate_checks.check(subject, keys, registration)
             checks += certificate
-        issuer, signer = self._issuer(subject, keys)
+        issuer, signer = self._issuer(subject, keys, registration)
         records, look = self._records(subject)
         checks += issuer
         checks += receipts
@@ -141,10 +142,18 @@ class Verifier:
         required = self._required if subject.envelope is None else self._required_of_envelope
         return Report(tuple(checks), required, facts)
 
-    def _issuer(self, subject: Subject, keys: list[IssuerKey]) -> tuple[list[Check], IssuerKey | None]:
+    def _issuer(
+        self, subject: Subject, keys: list[IssuerKey], registration: Registration | None
+    ) -> tuple[list[Check], IssuerKey | None]:
         if self.options.receipt_only and not self._keys.has_issuers:
             return [_ISSUER_NOT_ASKED], None
-        return check_issuer(subject, keys)
+        checks, signer = check_issuer(subject, keys)
+        end = None if signer is None else self._keys.end_of(signer)
+        if end is None:
+            return checks, signer
+        # Until it is known that the key was good, nothing it signed may be relied on.
+        timely = check_key_time(end, registration)
+        return [*checks, timely], signer if timely.outcome == "passed" else None
 
     def _receipts(self, subject: Subject) -> tuple[list[Check], Registration | None]:
         if self.options.statement_only:
