@@ -18,6 +18,10 @@ class PassphraseError(MalformedError):
     """A private key is encrypted, and its passphrase is missing or wrong. Give the right one."""
 
 
+class NoteError(MalformedError):
+    """A signed note, checkpoint, verifier key, proof or policy file is not of the one form C2SP gives it."""
+
+
 class SignerError(TransparencyError):
     """A signer that lives elsewhere is not installed, or does not open its key."""
 

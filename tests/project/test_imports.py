@@ -37,7 +37,7 @@ def test_the_walking_skeleton_is_where_the_order_says() -> None:
     present = {path.parent.name for path in (ROOT / "transparency").glob("*/__init__.py")}
 
     assert present <= set(MAY_IMPORT)
-    assert {"cose", "merkle", "statements", "policy", "verifier", "client", "log", "server", "cli"} <= present
+    assert {"cose", "merkle", "notes", "statements", "policy", "verifier", "client", "log", "server", "cli"} <= present
 
 
 @pytest.mark.parametrize(
