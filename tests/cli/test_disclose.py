@@ -12,14 +12,8 @@ import pytest
 
 from tests.cli.conftest import ISS, Run
 from transparency.cli.exits import Exit
-from transparency.cli.redaction_options import (
-    Redaction,
-    chosen,
-    redacted_path,
-    redaction_options,
-    side_file_path,
-    write_side_file,
-)
+from transparency.cli.redaction_files import redacted_path, side_file_path, write_side_file
+from transparency.cli.redaction_options import Redaction, chosen, redaction_options
 from transparency.cose import labels
 from transparency.cose.keys import PrivateKey
 from transparency.records.detect import detect

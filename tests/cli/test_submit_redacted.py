@@ -6,7 +6,9 @@ import json
 import stat
 from pathlib import Path
 
-from tests.cli.conftest import ISS, Run
+import pytest
+
+from tests.cli.conftest import ISS, Run, Served
 from tests.cli.submitting import Submit, Verify, statement_of
 from transparency.cli.sessions import expand
 from transparency.cose import labels
@@ -120,3 +122,74 @@ def test_force_never_destroys_a_receipt(folder: Path, submit: Submit, run: Run, 
     assert unreachable.exit_code != 0
     kept = [path.read_bytes() for path in folder.glob("*.cose")]
     assert before in kept
+
+
+def submit_words(served: Served, *more: str) -> tuple[str | Path, ...]:
+    return ("submit", "red.jsonl", *more, "--key", served.key, "--iss", ISS, "--log", served.url)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (("--redact",), ("--redact", "--omit", "assistant")),
+        (("--redact", "--private"), ("--omit", "user", "--private")),
+        (("--redact", "--detached"), ("--omit", "user", "--detached")),
+        (("--redact-rules", "nothing.toml"), ("--redact",)),
+        (("--redact",), ("--redact-rules", "nothing.toml")),
+    ],
+    ids=str,
+)
+def test_the_same_session_with_other_redactions_is_left_alone_and_that_is_said(
+    folder: Path, submit: Submit, run: Run, served: Served, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    session(folder)
+    (folder / "nothing.toml").write_text('builtin = []\n[[rule]]\nname = "none"\nwords = ["not to be found"]\n')
+    submit("red.jsonl", *first)
+    before = files(folder)
+
+    result = run(*submit_words(served, *then))
+
+    assert result.exit_code == 73
+    assert files(folder) == before
+
+
+def test_another_pseudonym_leaves_everything_as_it_was(folder: Path, submit: Submit, run: Run, served: Served) -> None:
+    session(folder)
+    submit("red.jsonl", "--pseudonymous", "a.bin")
+    (folder / "b.bin").write_bytes(bytes(32))
+    before = files(folder)
+
+    assert run(*submit_words(served, "--pseudonymous", "b.bin")).exit_code == 73
+    assert files(folder) == before
+
+
+def test_forced_to_other_redactions_the_only_copy_of_what_was_signed_is_kept(
+    folder: Path, submit: Submit, verify: Verify
+) -> None:
+    session(folder)
+    submit("red.jsonl", "--redact", "--private")
+    signed = (folder / "red.redacted.jsonl").read_bytes()
+
+    answer = submit("red.jsonl", "--redact", "--omit", "assistant", "--private", "--force")
+
+    assert answer["supersedes"] is None
+    assert (folder / "red.redacted.jsonl").read_bytes() != signed
+    assert signed in files(folder).values()
+    assert verify("red.redacted.jsonl.cose") == 0
+    assert [source.name for source in expand(["."]) if "red" in source.name] == [str(folder / "red.jsonl")]
+
+
+def test_rules_that_hold_no_rule_are_refused_and_nothing_is_sent(folder: Path, run: Run, served: Served) -> None:
+    session(folder)
+    (folder / "rules.toml").write_text("builtin = []\n")
+    before = files(folder)
+
+    result = run(*submit_words(served, "--redact-rules", "rules.toml"))
+
+    assert result.exit_code == 65
+    assert "nothing would be redacted" in result.stderr
+    assert files(folder) == before

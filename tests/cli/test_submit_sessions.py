@@ -207,7 +207,7 @@ def test_a_claude_session_is_registered_with_its_sub_agents(folder: Path, submit
         (("s.jsonl", "t.jsonl", "--sub", "x"), 64),
         (("s.jsonl", "t.jsonl", "--out", "x"), 64),
         (("missing.jsonl",), 66),
-        (("empty",), 66),
+        (("empty",), 65),
         (("*.none",), 66),
         (("--latest", "codex"), 66),
     ],

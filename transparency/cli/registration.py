@@ -6,22 +6,26 @@
     4  register; check the receipt; write SESSION.cose again, with the receipt
 
 After a kill before 2 nothing happened. After it the same statement is found and registered again, which a log answers
-with the same entry. A statement that was never registered is not continued: the log is asked.
+with the same entry. A statement that was never registered is not continued: the log is asked. If another command wrote
+one of the files meanwhile, all begins again from 1 with what it wrote.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from transparency.cli.canonical_file import keep_canonical
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import STDIO, read_input, write_output
+from transparency.cli.files import STDIO, write_output
 from transparency.cli.json_lines import now
-from transparency.cli.redaction_options import Redaction, redacted_path, write_side_file
+from transparency.cli.kept_files import MeanwhileError, held, set_aside
+from transparency.cli.kept_files import replace as replace_held
+from transparency.cli.redaction_files import RedactedSession, previous, side_file_path
+from transparency.cli.redaction_options import Redaction
 from transparency.cli.sessions import CANONICAL, PACKED, Source
 from transparency.client.kept import Kept
 from transparency.client.pinning import check_receipt
@@ -34,11 +38,10 @@ from transparency.errors import (
     ProofError,
     ServiceRefusedError,
     SignatureInvalidError,
-    TransparencyError,
     UnsupportedAlgorithmError,
 )
-from transparency.records import canonical_json, convert, strict_json
-from transparency.records.detect import detect
+from transparency.records import convert
+from transparency.records.detect import UnknownFormatError, detect
 from transparency.records.violation import Violation
 from transparency.statements.chain import FIRST
 from transparency.statements.receipt import Receipt
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
 Form = Literal["attached", "envelope", "private"]
 
+_ATTEMPTS = 8
 _NOT_FOUND = 404
 _MAYBE_LATER = frozenset({408, 429})
 _CLIENT_ERRORS = range(400, 500)
@@ -114,48 +118,60 @@ class Registrar:
 
     def register(self, source: Source, out: str | None = None) -> Outcome:
         """Sign and register the session, and its canonical records if asked for."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._register(source, out)
+            except MeanwhileError as error:
+                changed = error
+        raise changed
+
+    def _register(self, source: Source, out: str | None) -> Outcome:
         record = source.read()
-        headers: dict[int | str, Any] = {}
-        if self._options.redaction.wanted:
-            source, record, headers = self._redacted(source, record)
-        outcome = self._one(source, record, out or source.statement, headers)
+        redacted = self._redacted(source, record)
+        if redacted is not None:
+            source, record = replace(source, name=str(redacted.path)), redacted.redacted.data
+        outcome = self._one(source, record, out or source.statement, redacted)
         if self._options.convert:
             self._convert(source, record, outcome)
         return outcome
 
-    def _redacted(self, source: Source, record: bytes) -> tuple[Source, bytes, dict[int | str, Any]]:
-        """The redacted record in a file of its own, the owner's side file beside it, and the header that commits."""
-        if source.packed or source.name == STDIO:
-            raise CommandError(Exit.USAGE, f"{source.name}: only a file can be redacted", "Name the session's file.")
+    def _redacted(self, source: Source, record: bytes) -> RedactedSession | None:
+        """The session redacted, if that was asked for; nothing of it is written yet."""
+        if not self._options.redaction.wanted:
+            return None
+        if source.name == STDIO:
+            hint = "What is taken out is kept beside its file: name that."
+            raise CommandError(Exit.USAGE, "standard input cannot be redacted", hint)
+        there = held(side_file_path(source.name))
         try:
             redacted = self._options.redaction.apply(record, detect(record).format, source.name)
+        except UnknownFormatError as error:
+            hint = "Only records of a known format can be redacted."
+            raise NotARecordError(Exit.BAD_INPUT, f"{source.name}: {error}", hint) from error
         except MalformedError as error:
             raise CommandError(Exit.BAD_INPUT, f"{source.name} cannot be redacted: {error}") from error
         if redacted is None:
-            return source, record, {}
-        write_side_file(source.name, redacted)
-        # Under the same name whether or not a rule matched: a session that grows must find what it continues.
-        path = redacted_path(source.name)
-        write_output(path, redacted.data, force=True)
-        return Source(str(path)), redacted.data, {labels.REDACTIONS: redacted.header} if redacted.header else {}
+            return None
+        return RedactedSession(source.name, source.packed, redacted, previous(source.name, record), there)
 
-    def _one(self, source: Source, record: bytes, out: str, headers: dict[int | str, Any] | None = None) -> Outcome:
+    def _one(self, source: Source, record: bytes, out: str, redacted: RedactedSession | None = None) -> Outcome:
         about = self._about(source, record)
         form = self._form(record)
-        kept = self._kept(out, record)
+        before = held(out)
+        kept = self._kept(out, before, record, redacted)
         earlier, links = self._earlier(out, kept, about)
-        signed = self._sign(source, record, about, form, {**links, **(headers or {})})
+        headers = {} if redacted is None else redacted.headers
+        signed = self._sign(source, record, about, form, {**links, **headers})
         same = kept is not None and kept.covers and self._says_the_same(out, kept, signed)
         statement = kept.statement if same and kept is not None else Statement.from_bytes(signed.statement)
         outcome = Outcome(source.name, out, statement, form, about, signed, len(record), earlier=earlier)
         if about.detected is not None and not about.problem:
             outcome.violations = convert.check(record, about.detected)
+        if redacted is not None:
+            redacted.keep()
         if same and kept is not None and self._is_done(kept, outcome):
             return outcome
-        before = read_input(out) if out != STDIO and Path(out).exists() else None
         data = kept.data if same and kept is not None else signed.statement
-        if before is not None and data != before and earlier is None:
-            self._set_aside(outcome, before)
         self._write_ahead(source, record, outcome, data, before)
         try:
             self._send(record, outcome)
@@ -198,15 +214,18 @@ class Registrar:
 
     # -- what was signed before ------------------------------------------------------------------------------------
 
-    def _kept(self, out: str, record: bytes) -> Kept | None:
+    def _kept(self, out: str, before: bytes | None, record: bytes, redacted: RedactedSession | None) -> Kept | None:
         """The statement at *out*, if it is the issuer's own; None where there is nothing, or it is to be replaced."""
-        if out == STDIO or not Path(out).exists():
+        if before is None:
             return None
-        kept = Kept.read(read_input(out), record, self._signer.public)
-        if kept is not None and kept.statement.iss == self._options.iss:
-            return kept
-        self._foreign(out, "is no statement by this key and issuer")
-        return None
+        kept = Kept.read(before, record, self._signer.public)
+        if kept is None or kept.statement.iss != self._options.iss:
+            self._foreign(out, "is no statement by this key and issuer")
+            return None
+        if redacted is not None and not kept.covers and redacted.was(kept.digest):
+            self._foreign(out, "is about this session as it is, redacted with other options")
+            return None
+        return kept
 
     def _earlier(self, out: str, kept: Kept | None, about: About) -> tuple[Kept | None, dict[int | str, Any]]:
         """The statement that the new one continues, and the headers that say so."""
@@ -281,25 +300,31 @@ class Registrar:
     def _write_ahead(self, source: Source, record: bytes, outcome: Outcome, data: bytes, before: bytes | None) -> None:
         if outcome.out == STDIO:
             return
+        if held(outcome.out) != before:
+            raise MeanwhileError(outcome.out)
         stem = outcome.out.removesuffix(".cose")
+        if before and data != before and outcome.earlier is None:
+            # What --force replaces may be the only receipt there is.
+            kept = set_aside(outcome.out, before, ".cose")
+            outcome.notes.append(f"what was in {outcome.out} is kept as {kept}")
         if outcome.earlier is not None:
             outcome.earlier_file = f"{stem}.{outcome.earlier.checkpoint}.cose"
             write_output(outcome.earlier_file, outcome.earlier.data, force=True)
         if source.packed and outcome.form != "attached":
             # The bytes that were signed are in no file yet, and the folder goes on changing.
-            path = Path(stem + PACKED)
-            if outcome.earlier is not None and path.is_file() and path.read_bytes() != record:
-                path.replace(f"{stem}.{outcome.earlier.checkpoint}{PACKED}")
-            write_output(path, record, force=True)
+            self._keep_pack(stem + PACKED, record, outcome)
         if data != before:
-            write_output(outcome.out, data, force=before is not None or self._options.force)
+            replace_held(outcome.out, data, before)
 
-    def _set_aside(self, outcome: Outcome, before: bytes) -> None:
-        """What --force replaces may be the only receipt there is: it is kept under another name."""
-        digest = hashlib.sha256(before).hexdigest()[:8]
-        kept = f"{outcome.out.removesuffix('.cose')}.{digest}.replaced.cose"
-        write_output(kept, before, force=True)
-        outcome.notes.append(f"what was in {outcome.out} is kept as {kept}")
+    def _keep_pack(self, path: str, record: bytes, outcome: Outcome) -> None:
+        there = held(path)
+        if there is not None and there != record:
+            if outcome.earlier is None:
+                set_aside(path, there, PACKED)
+            else:
+                write_output(f"{path.removesuffix(PACKED)}.{outcome.earlier.checkpoint}{PACKED}", there, force=True)
+        if there != record:
+            write_output(path, record, force=True)
 
     def _take_back(self, outcome: Outcome, before: bytes | None) -> None:
         """The log will not have it: what was written ahead goes, what was there before comes back."""
@@ -343,22 +368,8 @@ class Registrar:
                 return
             name = f"{source.name}{CANONICAL}" if len(made) == 1 else f"{source.name}.vac-{number}.json"
             path = Path(f"{outcome.file}{CANONICAL}" if source.name == STDIO else name)
-            kept = self._keep_canonical(path, canonical)
+            kept = keep_canonical(path, canonical, force=self._options.force)
             outcome.canonical.append(self._one(Source(str(path)), kept, f"{path}.cose"))
-
-    def _keep_canonical(self, path: Path, canonical: bytes) -> bytes:
-        """The record on disk: the one that is there, if it is the same but for its time of conversion."""
-        if path.exists():
-            there = read_input(path)
-            if _same_but_created(there, canonical):
-                return there
-            if not self._options.force and not _is_conversion(there):
-                raise CommandError(
-                    Exit.CANNOT_WRITE, f"{path} exists and was not made by --convert; it is left as it is",
-                    "Move it away, or use --force.",
-                )  # fmt: skip
-        write_output(path, canonical, force=True)
-        return canonical
 
 
 def with_receipt(message: Sign1, new: bytes) -> Sequence[bytes]:
@@ -374,22 +385,3 @@ def with_receipt(message: Sign1, new: bytes) -> Sequence[bytes]:
         if (known.iss, known.sub) != (receipt.iss, receipt.sub):
             kept.append(old)
     return kept
-
-
-def _same_but_created(there: bytes, canonical: bytes) -> bool:
-    try:
-        old, new = strict_json.loads(there), strict_json.loads(canonical)
-        if not isinstance(old, dict) or not isinstance(new, dict) or "created" not in old:
-            return False
-        return canonical_json.dumps({**new, "created": old["created"]}) == there
-    except TransparencyError:
-        return False
-
-
-def _is_conversion(there: bytes) -> bool:
-    try:
-        value = strict_json.loads(there)
-    except TransparencyError:
-        return False
-    source = value.get("source") if isinstance(value, dict) else None
-    return isinstance(source, dict) and source.get("converter") is not None

@@ -101,7 +101,7 @@ def latest(agent: str, *, home: Path | None = None, environment: Mapping[str, st
     """The session of *agent* that was written to last."""
     environment = os.environ if environment is None else environment
     place = _place(agent, Path.home() if home is None else home, environment)
-    candidates = [path for path in _candidates(agent, place) if path.is_file() and not path.is_symlink()]
+    candidates = [path for path in _candidates(agent, place) if _may_be_part(path)]
     if not candidates:
         raise CommandError(Exit.NO_INPUT, f"no session of {agent} was found under {place}", "Name the file instead.")
     newest = max(candidates, key=lambda path: (path.stat().st_mtime_ns, str(path)))
@@ -191,14 +191,26 @@ def _walk(folder: Path) -> Iterator[Source]:
             yield from _walk(path)
 
 
+def _may_be_part(path: Path) -> bool:
+    """A file that an agent wrote: none of ours, which lie among them, and one of which holds what was taken out."""
+    return path.is_file() and not path.is_symlink() and not _is_ours(path)
+
+
 def _is_ours(path: Path) -> bool:
     name = path.name
     # A redacted record is its session again: registered with it, never by itself as one more.
-    if path.suffix in _NEVER or name.endswith(_PRIVATE) or path.stem.endswith(_REDACTED):
+    if path.suffix in _NEVER or name.endswith((_PRIVATE, _REDACTED)) or path.stem.endswith(_REDACTED):
         return True
     # What ``--convert`` wrote beside a session, as SESSION.vac.json or SESSION.vac-2.json.
     stem, dot, ending = name.rpartition(".vac")
-    return bool(dot) and ending.endswith(".json") and bool(stem) and path.with_name(stem).exists()
+    if not dot or not stem or not ending.endswith(".json"):
+        return False
+    return stem.endswith(_REDACTED) or _is_session(path.with_name(stem))
+
+
+def _is_session(path: Path) -> bool:
+    """A file or folder, or (OpenCode) what a file of this name describes."""
+    return path.exists() or path.with_name(f"{path.name}.json").exists()
 
 
 def _is_storage(folder: Path) -> bool:
@@ -208,7 +220,7 @@ def _is_storage(folder: Path) -> bool:
 
 
 def _storage(folder: Path) -> Source:
-    files = sorted(path for path in folder.rglob("*.json") if path.is_file() and not path.is_symlink())
+    files = sorted(path for path in folder.rglob("*.json") if _may_be_part(path))
     return Source(str(folder), folder, tuple(files))
 
 
@@ -219,5 +231,5 @@ def _is_session_folder(folder: Path) -> bool:
 
 def _with_subagents(folder: Path) -> Source:
     kept = (path for path in (folder / _SUBAGENTS).rglob("*") if path.suffix in (".jsonl", ".json"))
-    agents = sorted(path for path in kept if path.is_file() and not path.is_symlink())
+    agents = sorted(path for path in kept if _may_be_part(path))
     return Source(str(folder), folder.parent, (folder.with_name(folder.name + ".jsonl"), *agents))

@@ -33,6 +33,7 @@ from transparency.statements.statement import Statement, entry_id
 
 if TYPE_CHECKING:
     from transparency.client.client import Submission
+    from transparency.client.kept import Kept
 
 _READERS = "whoever may read this log's statements: holders of a read token, everyone if the log is public"
 READABLE: dict[Form, str] = {"attached": _READERS, "envelope": _READERS, "private": "nobody but whom you give it to"}
@@ -127,15 +128,22 @@ def _notes(outcome: Outcome) -> list[str]:
         which = f" {number}" if number is not None else ""
         notes.append(f"the session is not finished: this is checkpoint{which}; submit it again when it has grown")
     if earlier is not None:
-        begins = {True: "it begins with the same bytes", False: "the bytes before are NOT how it begins", None: ""}
-        rest = begins[earlier.is_prefix]
         notes.append(
-            f"the session has grown: this supersedes checkpoint {earlier.checkpoint}, kept as {outcome.earlier_file}"
-            + (f"; {rest}" if rest else "")
+            f"{_how_it_went_on(earlier)}: this supersedes checkpoint {earlier.checkpoint}, kept as"
+            f" {outcome.earlier_file}"
         )
     if outcome.signed.note and outcome.form != "private":
         notes.append(f"no trace-metadata: {outcome.signed.note}")
     return notes
+
+
+def _how_it_went_on(earlier: Kept) -> str:
+    if earlier.is_shortened:
+        return "the session is SHORTER than before"
+    if earlier.is_prefix:
+        return "the session has grown, and begins with the same bytes"
+    not_so = "; the bytes before are NOT how it begins" if earlier.is_prefix is False else ""
+    return f"the session has changed{not_so}"
 
 
 def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *, as_json: bool) -> Exit:

@@ -7,6 +7,7 @@ else put there is neither reused nor continued.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,8 @@ class Kept:
     """The record is the one that was signed, to the byte."""
     is_prefix: bool | None
     """Whether the record that was signed is how this one begins; None where that cannot be told."""
+    is_shortened: bool = False
+    """The record is how the one that was signed begins."""
 
     @classmethod
     def read(cls, data: bytes, record: bytes, key: PublicKey) -> Kept | None:
@@ -42,7 +45,16 @@ class Kept:
             receipts_of(message)
         except (MalformedError, UnsupportedAlgorithmError, PayloadMissingError, SignatureInvalidError):
             return None
-        return cls(data, statement, length == len(record), None if length is None else length >= 0)
+        shortened = length == -1 and statement.payload.startswith(record)
+        return cls(data, statement, length == len(record), None if length is None else length >= 0, shortened)
+
+    @property
+    def digest(self) -> bytes | None:
+        """The SHA-256 of the record that was signed; None where another hash was."""
+        envelope = self.statement.envelope
+        if envelope is None:
+            return hashlib.sha256(self.statement.payload).digest()
+        return self.statement.payload if envelope.hash_alg == labels.HASH_SHA256 else None
 
     @property
     def receipts(self) -> tuple[bytes, ...]:

@@ -243,6 +243,8 @@ def load_rules(data: bytes) -> tuple[Rule, ...]:
     for name in taken:
         if taken.count(name) > 1:
             _refuse(name, "two rules have this name")
+    if not own and not chosen:
+        _refuse("builtin", "is empty, and there is no [[rule]]: nothing would be redacted")
     return (*own, *(rule for rule in BUILTIN if rule.name in chosen))
 
 
