@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.log.searching import session
 from transparency.cose import labels
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.audit import Outcome as Outcomes
@@ -24,6 +25,7 @@ from transparency.statements.statement import sign_statement
 from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log
 
 MARKER = b"Margarete-Steiff-7319"
+SESSION = "s-17"
 WEEK = 7 * 24 * 3600
 SHORT = RetentionClass("short", Term(days=7))
 
@@ -81,9 +83,9 @@ async def shorten(erasing: Erasing, log: Log) -> None:
     await log.update_policy(erasing.made.next_policy(log, change))
 
 
-def record(text: bytes = b"") -> bytes:
-    """A record that is too large for one page of a database and full of what must not be found afterwards."""
-    return b"\n".join(b"%d %s %s" % (line, MARKER, text) for line in range(600))
+def record(lines: int = 600) -> bytes:
+    """A session too large for one page of a database, full of what must not be found afterwards, by search neither."""
+    return b"".join(session(SESSION, path=f"/home/{MARKER.decode()}/{number}.py") for number in range(lines))
 
 
 def upload(erasing: Erasing, data: bytes) -> str:
@@ -94,7 +96,7 @@ def upload(erasing: Erasing, data: bytes) -> str:
     return digest
 
 
-def envelope(issuer: SampleIssuer, data: bytes, *, sub: str = "sample", session: str | None = None) -> bytes:
+def envelope(issuer: SampleIssuer, data: bytes, *, sub: str = SESSION, session: str | None = None) -> bytes:
     headers: dict[int | str, object] = {
         labels.PAYLOAD_HASH_ALG: labels.HASH_SHA256,
         labels.PREIMAGE_CONTENT_TYPE: "application/jsonl",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from transparency.cli import log_keys, manifest, reindex
+from transparency.cli import access, log_keys, manifest, reindex
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
@@ -15,6 +15,7 @@ from transparency.cli.output import BAD, GOOD, done, note, out, print_json, prin
 from transparency.cli.passphrases import logs_passphrase, new_logs_passphrase
 from transparency.cli.settings import data_option, json_option
 from transparency.log import backup as backups
+from transparency.log import copies
 from transparency.log.folder import Folder
 from transparency.log.fsck import MARK
 from transparency.log.fsck import fsck as check_log
@@ -30,6 +31,7 @@ def command() -> None:
     """Look after a log: status, fsck, reindex, manifest, backup, restore, keys."""
 
 
+command.add_command(access.command)
 command.add_command(manifest.command)
 command.add_command(reindex.command)
 command.add_command(log_keys.keys)
@@ -101,18 +103,28 @@ def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> No
 @data_option(keys=False)
 @click.option("--out", "target", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="A new folder.")
 @click.option("--with-keys", is_flag=True, help="Copy the private keys too. Keep the copy as you keep the keys.")
+@click.option(
+    "--keep-days", type=click.IntRange(1, copies.MOST_DAYS), default=copies.KEEP_DAYS, show_default=True, metavar="N",
+    help="Gone after N days: you delete it, `transparency retention plan` reminds you.",
+)  # fmt: skip
 @json_option()
-def backup(data: Path, target: Path, with_keys: bool, as_json: bool) -> None:
-    """Copy a log, also while a server runs."""
-    require_log(data)
+def backup(data: Path, target: Path, with_keys: bool, keep_days: int, as_json: bool) -> None:
+    """Copy a log, also while a server runs. The copy is noted in the log's register of copies, with its expiry."""
+    folder = require_log(data)
     if os.path.lexists(target):
         raise CommandError(Exit.CANNOT_WRITE, f"{target} exists and is left as it is", "Name a new folder.")
     with storage(f"copying {data} to {target}"):
-        size = backups.backup(data, target, with_keys=with_keys)
+        size = backups.backup(data, target, with_keys=with_keys, keep_days=keep_days)
+    noted = next((each for each in copies.read_copies(folder.copies) if each.where == copies.place(target)), None)
     if as_json:
-        print_json({"backup": str(target), "size": size, "with-keys": with_keys})
+        until = None if noted is None else timestamp(noted.until)
+        print_json({"backup": str(target), "size": size, "with-keys": with_keys, "until": until})
         return
     done(f"{target}: {size} entries")
+    if noted is None:
+        warn(f"{folder.copies} cannot be written, so `retention plan` will not remind you of this copy")
+    else:
+        note(f"noted as kept until {timestamp(noted.until)}; what is erased meanwhile stays in it until then")
     if not with_keys:
         note("without the private keys; a log restored from it needs those of its folder (or --with-keys)")
 

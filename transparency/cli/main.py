@@ -36,6 +36,7 @@ _COMMANDS = {
     "token": ("transparency.cli.token", "Access tokens: create, list, revoke."),
     "policy": ("transparency.cli.policy", "The registration policy: show, check, diff, explain, set."),
     "audit": ("transparency.cli.audit", "Replay every registration decision of a log."),
+    "retention": ("transparency.cli.retention", "How long records are kept: plan, apply, hold, release."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }
