@@ -65,9 +65,9 @@ class Erasing:
             store.close()
 
 
-def make(path: Path) -> Erasing:
+def make(path: Path, issuer: SampleIssuer | None = None) -> Erasing:
     clock = FakeClock()
-    return Erasing(make_log(path / "log", clock=clock), clock)
+    return Erasing(make_log(path / "log", clock=clock, issuer=issuer), clock)
 
 
 async def shorten(erasing: Erasing, log: Log) -> None:

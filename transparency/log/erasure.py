@@ -96,9 +96,10 @@ class Erasures:
 
     async def hold(self, scope: str, value: str, authoriser: str, reason: str) -> Registered:
         hold = Hold.from_bytes(Hold(self._origin, scope, value, authoriser, reason, self._clock()).to_bytes())
-        if scope == ENTRY and self._store.find(parse_entry_id(value)) is None:
-            raise RefusedError(f"there is no entry {value} on this log to hold")
         async with self._lock:
+            await self._catch_up()
+            if scope == ENTRY and self._store.find(parse_entry_id(value)) is None:
+                raise RefusedError(f"there is no entry {value} on this log to hold")
             return await self._operate(operations.HOLD, hold.to_bytes())
 
     async def release(self, hold: str, authoriser: str, reason: str) -> Registered:
@@ -122,9 +123,15 @@ class Erasures:
         async with self._lock:
             registered = None
             if request.indexes:
+                await self._catch_up()
                 erasure = await asyncio.to_thread(self._judge, request)
                 registered = await self._operate(operations.ERASURE, erasure.to_bytes())
             return Outcome(registered, await self._carry_out() if request.last else "")
+
+    async def _catch_up(self) -> None:
+        """Entries and siblings are found by indexes that may lag by the last second."""
+        size = self._store.tip().size
+        await self._write(lambda: self._store.extend_index(size))
 
     def _judge(self, request: Request) -> Erasure:
         now, tip = self._clock(), self._store.tip().size
