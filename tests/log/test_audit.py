@@ -275,6 +275,7 @@ async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it
 
     report = audited.audit()
 
+    assert audited.made.fsck().clean is justified
     assert report.clean is justified
     assert report.entries[Outcome.ERASED] == int(justified)
     assert report.entries[Outcome.FAILED] == int(not justified)

@@ -25,10 +25,11 @@ from transparency.log.sqlite import SqliteStore
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
-from transparency.policy import keyset
+from transparency.policy import keyset, operations
+from transparency.policy.erasure import PAYLOAD, Erasure
 from transparency.policy.operations import read_operation
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Statement, entry_of
+from transparency.statements.statement import Entry, Statement, entry_of, parse_entry_id
 
 MAX_FINDINGS = 100
 MARK = "mark"
@@ -117,6 +118,8 @@ class _Check:
         report.size = self._tip.size
         self._in_force: InForce | None = None
         self._first: Statement | None = None
+        # Statements that are gone, until the order that took them is met.
+        self._erased: dict[int, Entry] = {}
         self._heads_made = store.heads_made()
         self._indexed = store.indexed_size()
         if self._indexed > self._tip.size:
@@ -145,6 +148,7 @@ class _Check:
                 self._check_head(head, edge.root(), last_time)
                 last_time = head.time
                 head = next(heads, None)
+        self._check_erased()
         self._check_end(expected, edge, head)
 
     def _heads(self) -> Iterator[SignedHead]:
@@ -156,6 +160,10 @@ class _Check:
 
     def _check_entry(self, row: StoredEntry) -> None:
         where = f"entry {row.index}"
+        if row.erased and row.kind is Kind.STATEMENT:
+            self._erased[row.index] = row.entry
+            self._check_generation(row)
+            return
         if entry_of(row.statement) != row.entry:
             self.report.add(where, "the stored statement does not hash to the entry")
             return
@@ -187,7 +195,14 @@ class _Check:
         elif self._in_force is not None and row.kind in DOCUMENTS:
             self._in_force = advance(self._in_force, statement, row.kind, row.index)
         elif self._in_force is not None and row.kind is Kind.OPERATION:
-            read_operation(statement, self._in_force.keys.keys)
+            subject = read_operation(statement, self._in_force.keys.keys)
+            if subject == operations.ERASURE:
+                self._take_order(row.index, Erasure.from_bytes(statement.payload))
+
+    def _take_order(self, at: int, order: Erasure) -> None:
+        for item in order.items:
+            if item.what == PAYLOAD and item.index < at and self._erased.get(item.index) == parse_entry_id(item.entry):
+                del self._erased[item.index]
 
     def _check_tiles(self, tiles: dict[tuple[int, int], bytes]) -> None:
         for (level, index), hashes in tiles.items():
@@ -213,6 +228,10 @@ class _Check:
             head.verify(key, iss=keys.iss, origin=keys.log)
         except TransparencyError as error:
             self.report.add(where, f"its signature does not verify: {error}")
+
+    def _check_erased(self) -> None:
+        for index in self._erased:
+            self.report.add(f"entry {index}", "its statement is gone, and no order to erase it stands on the log")
 
     def _check_end(self, counted: int, edge: RightEdge, head: SignedHead | None) -> None:
         if counted != self._tip.size:
