@@ -376,3 +376,13 @@ def test_the_record_of_an_envelope_is_found_named_or_fetched_and_never_another(
     wrong = run("show", "big.jsonl.cose")
     assert wrong.exit_code == 65
     assert "not the record" in wrong.stderr
+
+
+def test_what_cannot_be_read_is_said_once_and_leads_nowhere_else(run: Run, folder: Path) -> None:
+    (folder / "half.jsonl").write_text('{"type":"user","sessionId":"s","parentUuid":null}\n{"type":\n')
+
+    converted, checked = run("convert", "half.jsonl"), run("check", "half.jsonl")
+
+    assert (converted.exit_code, checked.exit_code) == (65, 65)
+    assert "line 2" in converted.stderr
+    assert "transparency check" not in converted.stderr

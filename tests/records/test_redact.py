@@ -143,11 +143,23 @@ def test_a_secret_written_in_escapes_is_found_and_what_is_around_it_keeps_its_sp
 
 
 def test_spans_that_overlap_become_one() -> None:
-    result = redacted(line("see https://bob:hunter2@host.example.com/x"))
+    result = redacted(line("see https://bob:4111111111111111!@host.example.com/x"))
 
     (item,) = items(result)
 
-    assert (item.rule, item.original) == ("url-password", "hunter2@host.example.com")
+    assert (item.rule, item.original) == ("url-password", "4111111111111111!")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("https://bob:pw@db.example/x", "https://bob:[REDACTED:url-password:1]@db.example/x"),
+        ("http://a:p@ss@db.example or jane@b.example", "[REDACTED:url-password:1]@db.example or [REDACTED:email:2]"),
+        ("x://jane@a.example:pw@db.example", "x://[REDACTED:email:1]:[REDACTED:url-password:2]@db.example"),
+    ],
+)  # fmt: skip
+def test_a_password_in_a_url_goes_and_its_host_stays(text: str, left: str) -> None:
+    assert left in redacted(line(text)).data.decode()
 
 
 def test_a_text_that_looks_like_a_mark_is_not_one() -> None:

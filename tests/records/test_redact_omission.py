@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.records.redacting import RECORDS, items, redacted
+from tests.records.sessions import Claude
 from transparency.errors import MalformedError
 from transparency.records import convert
 from transparency.records.detect import detect
@@ -205,6 +206,22 @@ def test_kinds_are_named_as_entries_are() -> None:
             parse_kinds(wrong)
 
 
+def test_the_texts_of_an_edit_go_with_its_call_where_the_result_repeats_them() -> None:
+    """Claude Code writes what was replaced by what into the line of the result too."""
+    session = Claude()
+    session.edit(
+        "src/app.py", "before\n", "--- a/src/app.py\n+++ b/src/app.py\n@@ -1 +1 @@\n-before\n+the secret plan\n"
+    )
+    session.shell("make format")
+
+    result = redacted(session.data(), (), omit={"assistant", "tool-call"})
+
+    assert b"the secret plan" not in result.data
+    assert b"make format" not in result.data
+    assert [item.rule for item in items(result)] == ["omit-tool-call"] * 3
+    assert b"stdout" in result.data
+
+
 # --- pseudonyms ------------------------------------------------------------------------------------------------------
 
 
@@ -266,3 +283,17 @@ def test_of_real_sessions_nothing_named_is_left(name: str) -> None:
     assert not entry_types(result.data) & {"reasoning", "tool-result"}
     assert marks_are_in_place(result)
     assert result.data.count(b"\n") == data.count(b"\n")
+
+
+def test_a_uuid_is_replaced_in_all_its_spellings_and_declared_once() -> None:
+    identity = "0192f0aa-1111-4222-8333-444455556666"
+    plain = identity.replace("-", "")
+    said = f"see /tmp/{plain}.log, {plain.upper()} and {identity.upper()}"
+    line = {"type": "user", "sessionId": identity, "message": {"content": said}}
+
+    result = redacted(json.dumps(line).encode() + b"\n", (), pseudonym_key=KEY)
+
+    name = pseudonym(identity, KEY)
+    short = name.replace("-", "")
+    assert json.loads(result.data)["message"]["content"] == f"see /tmp/{short}.log, {short.upper()} and {name.upper()}"
+    assert len(items(result)) == 1

@@ -15,7 +15,6 @@ from transparency.cli.output import done, warn
 from transparency.cli.sessions import CANONICAL, one
 from transparency.errors import MalformedError
 from transparency.records import back, canonical_json, convert, strict_json
-from transparency.records.detect import detect
 
 _ENDINGS = {"vac": CANONICAL, "agentlog": ".agentlog.json", "agent-trace": ".agent-trace.json"}
 
@@ -43,7 +42,7 @@ def command(file: str, to: str, out: str | None, force: bool, as_json: bool) -> 
             return
         made = list(_converted(data, to))
     except MalformedError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{file}: {error}", _hint(data)) from error
+        raise CommandError(Exit.BAD_INPUT, f"{file}: {error}") from error
     for number, (record, lost) in enumerate(made, 1):
         target = _target(source.name, to, out, number, len(made))
         write_output(target, record, force=force)
@@ -91,11 +90,3 @@ def _summary(record: bytes) -> str:
 def _tell(lost: tuple[str, ...]) -> None:
     for sentence in lost:
         warn(sentence)
-
-
-def _hint(data: bytes) -> str:
-    try:
-        detect(data)
-    except MalformedError:
-        return ""
-    return "`transparency check FILE` lists what is wrong with it."

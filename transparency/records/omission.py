@@ -54,6 +54,11 @@ _LISTS: Final = frozenset({"messages", "history", "events", "steps", "entries", 
 _BLOCK_KINDS: Final = frozenset({"reasoning", "tool-call", "tool-result"})
 _ANY_TIME: Final = "1970-01-01T00:00:00Z"
 _TIMING: Final = frozenset({"latency-ms", "latency", "durationMs", "timestamp", "cost", "traceId", "spanId"})
+# Members of Claude Code's toolUseResult that say again what the call asked for: the texts of an edit, a prompt.
+_ASKED: Final = frozenset({
+    "oldString", "newString", "edits", "structuredPatch", "originalFile", "prompt", "command", "query", "oldTodos",
+    "newTodos",
+})  # fmt: skip
 OMITTED: Final = "omitted"
 _Blocks = Mapping[Path, Callable[[Mapping[str, Any]], frozenset[str]]]
 _STUB: Final = b"[REDACTED:omit-"
@@ -192,11 +197,19 @@ def _held(entry: Mapping[str, Any]) -> _Held:
     kind = entry["type"]
     if kind == "tool-result" and entry.get("output") is None and _TIMING.issuperset(entry.get("native", ())):
         return _Held()  # that a call ended, and nothing of what it gave
+    if kind == "tool-result" and _ASKED.intersection(_answered(entry)):
+        return _Held(_CALL, repeats=True)
     if kind != "system-event":
         return _Held(frozenset({kind}))
     name = str(entry.get("event-type", "")).lower()
     repeated = [kinds for word, kinds in _ECHOES if word in name]
     return _Held(frozenset({kind}).union(*repeated), bool(repeated))
+
+
+def _answered(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What Claude Code keeps of a result beside its message."""
+    result = entry.get("native", {}).get("toolUseResult")
+    return result if isinstance(result, dict) else {}
 
 
 def _content_block(block: Mapping[str, Any]) -> frozenset[str]:

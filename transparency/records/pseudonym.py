@@ -45,6 +45,8 @@ class Renaming:
     """The ids of one record and their pseudonyms; none where nobody asked for it."""
 
     names: Mapping[str, str] = field(default_factory=dict)
+    _spellings: Mapping[str, str] = field(default_factory=dict)
+    """The ids, and a UUID's other spellings: without hyphens, in upper case."""
     _pattern: re.Pattern[str] | None = None
 
     @classmethod
@@ -54,23 +56,29 @@ class Renaming:
             return cls()
         ids = (identity for identity in convert.outline(data, detected).session_ids if isinstance(identity, str))
         names = {identity: pseudonym(identity, key) for identity in ids if identity and identity.encode() in data}
-        telling = sorted(
-            (re.escape(identity) for identity in names if len(identity) >= _TELLING), key=len, reverse=True
-        )
-        return cls(names, re.compile("|".join(telling)) if telling else None)
+        spellings = {written: name for pair in names.items() for written, name in _spellings(*pair)} | names
+        telling = sorted((re.escape(written) for written in spellings if len(written) >= _TELLING), key=len)
+        return cls(names, spellings, re.compile("|".join(reversed(telling))) if telling else None)
 
     def may_be_in(self, text: str) -> bool:
-        return any(identity in text for identity in self.names)
+        return any(written in text for written in self._spellings)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the ids stand in a string."""
-        if text in self.names:
+        if text in self._spellings:
             yield 0, len(text)
         elif self._pattern is not None:
             yield from (match.span() for match in self._pattern.finditer(text))
 
     def text(self, text: str) -> str:
         """A string with the ids in it replaced."""
-        if text in self.names:
-            return self.names[text]
-        return text if self._pattern is None else self._pattern.sub(lambda match: self.names[match.group()], text)
+        if text in self._spellings:
+            return self._spellings[text]
+        return text if self._pattern is None else self._pattern.sub(lambda match: self._spellings[match.group()], text)
+
+
+def _spellings(identity: str, name: str) -> Iterator[tuple[str, str]]:
+    """The ways in which a UUID is written, each with its pseudonym written alike."""
+    if _UUID.fullmatch(identity):
+        for old, new in ((identity, name), (identity.replace("-", ""), name.replace("-", ""))):
+            yield from ((old.upper(), new.upper()), (old.lower(), new))

@@ -38,7 +38,7 @@ from transparency.records.format import Format
 from transparency.records.json_text import Edit, Path, Walker, decoded, edited, object_end, pointer, replaced
 from transparency.records.omission import Omission
 from transparency.records.pseudonym import Renaming
-from transparency.records.redaction_rules import Rule
+from transparency.records.redaction_rules import EMAIL, URL_PASSWORD, Rule
 from transparency.records.strict_json import BOM, without_bom
 from transparency.records.unit import MAX_LINE_BYTES
 
@@ -263,12 +263,16 @@ class _Redaction:
     def _spans(self, text: str, rules: Sequence[Rule]) -> list[_Span]:
         """What is to be replaced in a string, in order; spans that overlap become one, under the first of their rules.
 
-        A session id inside something redacted goes with it.
+        A session id inside something redacted goes with it. A password and its host look like an e-mail address; the
+        host of ``user:password@host`` stays.
         """
         found = [_Span(start, end, len(rules), "") for start, end in self._renaming.find(text)]
         for number, rule in enumerate(rules):
             if rule.may_be_in(text):
                 found += [_Span(start, end, number, rule.name) for start, end in rule.find(text) if start < end]
+        hosts = {span.end for span in found if span.rule == URL_PASSWORD}
+        if hosts:
+            found = [span for span in found if span.rule != EMAIL or text.find("@", span.start) not in hosts]
         merged: list[_Span] = []
         for span in sorted(found):
             last = merged[-1] if merged else None

@@ -30,6 +30,9 @@ from transparency.errors import MalformedError
 
 Span = tuple[int, int]
 
+EMAIL: Final = "email"
+URL_PASSWORD: Final = "url-password"  # noqa: S105 - the name of a rule
+
 MAX_RULES: Final = 256
 MAX_WORDS: Final = 256
 MAX_RULES_BYTES: Final = 1024 * 1024
@@ -128,7 +131,7 @@ _JWT: Final = _pattern(
     "eyJ",
 )
 _EMAIL: Final = _pattern(
-    "email",
+    EMAIL,
     r"(?<![\w.%+'-])[\w.%+'-]{1,256}+@(?:[\w-]{1,63}+\.){1,8}[^\W\d_]{2,24}+(?![\w-])",
     "@",
 )
@@ -216,7 +219,7 @@ BUILTIN: Final = (
     _API_KEY,
     _AWS_SECRET,
     _BEARER,
-    Rule("url-password", _url_passwords, ("://",)),
+    Rule(URL_PASSWORD, _url_passwords, ("://",)),
     _EMAIL,
     Rule("card-number", _card_numbers, shape=_DIGITS),
 )
