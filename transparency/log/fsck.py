@@ -17,6 +17,7 @@ from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.documents import InForce, advance, bootstrap
 from transparency.log.durable import DurableFile
+from transparency.log.erased_check import check_erased
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
 from transparency.log.opening import check_mark
@@ -81,8 +82,10 @@ def fsck(
             check.run()
             if not without_mark:
                 check.mark(watermark or config.watermark)
-            _check_artifacts(ArtifactStore(folder.artifacts), report)
-            check_index(folder.search, store, ArtifactStore(folder.artifacts), report.add)
+            artifacts = ArtifactStore(folder.artifacts)
+            _check_artifacts(artifacts, report)
+            check_erased(store, artifacts, config.origin, report.add)
+            check_index(folder.search, store, artifacts, report.add)
         except StoreError as error:
             report.add("store", str(error))
         return report
