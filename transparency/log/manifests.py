@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from transparency.errors import TransparencyError
+from transparency.errors import MalformedError, TransparencyError
 from transparency.log.answers import Registered
 from transparency.log.appender import Clock
 from transparency.log.store import Kind, Store
@@ -123,7 +123,9 @@ def _newest(store: Store, size: int) -> tuple[int, str, int]:
     while rows := store.newest_documents(Kind.OPERATION, before, _PAGE):
         for row in rows:
             statement = Statement.from_bytes(row.statement)
-            if statement.sub == MANIFEST:
-                return Manifest.from_bytes(statement.payload).end, entry_id(row.entry), statement.claims.iat or 0
+            # One that cannot be read must not stop the log; an audit names it.
+            with contextlib.suppress(MalformedError):
+                if statement.sub == MANIFEST:
+                    return Manifest.from_bytes(statement.payload).end, entry_id(row.entry), statement.claims.iat or 0
         before = rows[-1].index
     return 0, "", 0
