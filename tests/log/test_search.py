@@ -17,7 +17,6 @@ from transparency.log.search import ROW, SearchIndex
 from transparency.log.search_entry import Kind, Term, folders
 from transparency.log.search_query import (
     ALL,
-    COUNT,
     EDGE,
     FROM_TIME,
     ONE,
@@ -315,6 +314,11 @@ async def test_a_hash_that_two_terms_share_gives_no_wrong_hit(tmp_path: Path) ->
         assert not holds(hit, term("session", "s-2"))
         assert holds(hit, term("folder", "src/"))
         assert not holds(hit, term("folder", "src/x.py/"))
+        for each in Kind:
+            own = [known for known in hit.terms() if known.kind is each]
+            assert own
+            assert all(holds(hit, known) for known in own)
+            assert not holds(hit, Term(each, "ff" * 32))
 
 
 def test_a_log_without_an_index_says_so(tmp_path: Path) -> None:
@@ -331,7 +335,7 @@ async def test_every_query_uses_an_index_and_sorts_nothing(tmp_path: Path) -> No
     plans = {}
     with indexed(log.data) as found, found.index.reading() as connection:
         for name, sql in {
-            "one": ONE, "all": ALL, "joined": joined(3), "edge": EDGE, "count": COUNT, "time": FROM_TIME, "row": ROW,
+            "one": ONE, "all": ALL, "joined": joined(3), "edge": EDGE, "time": FROM_TIME, "row": ROW,
             "waiting": "SELECT idx, content FROM entries WHERE awaits = 1 AND content >= ? AND content <= ? LIMIT 1",
             "erased": "SELECT idx FROM entries WHERE awaits = 2 LIMIT 1",
         }.items():  # fmt: skip

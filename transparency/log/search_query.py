@@ -13,19 +13,19 @@ from typing import Final
 
 from transparency.errors import OverloadedError
 from transparency.log.search import ROW, Keys, SearchIndex
-from transparency.log.search_entry import IndexedEntry, Term
+from transparency.log.search_entry import IndexedEntry, Kind, Term, agent_names
 
 MAX_LIMIT: Final = 1000
 MAX_TERMS: Final = 16
 # How many entries that have the rarest term one page looks at, where other terms must hold as well.
-CANDIDATES: Final = 20_000
-_RARE: Final = 1000
+CANDIDATES: Final = 5_000
+# Which term is the rarest is told by how far the nearest of its entries reach.
+_NEAREST: Final = 500
 
 ONE: Final = "SELECT idx FROM postings WHERE key = ? AND idx >= ? AND idx < ? ORDER BY idx {order} LIMIT ?"
 ALL: Final = "SELECT idx FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx {order} LIMIT ?"
 ALSO: Final = " AND EXISTS (SELECT 1 FROM postings AS other WHERE other.key = ? AND other.idx = postings.idx)"
 EDGE: Final = "SELECT idx FROM postings WHERE key = ? AND idx >= ? AND idx < ? ORDER BY idx {order} LIMIT 1 OFFSET ?"
-COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM postings WHERE key = ? AND idx >= ? AND idx < ? LIMIT ?)"
 FROM_TIME: Final = "SELECT first FROM times WHERE time >= ? ORDER BY time LIMIT 1"
 
 
@@ -73,8 +73,22 @@ def search(index: SearchIndex, query: Query) -> Page:
     return Page(held, size, indexed, more)
 
 
-def holds(entry: IndexedEntry, term: Term) -> bool:
-    """Whether a term is true of an entry, by its facts."""
+def holds(entry: IndexedEntry, term: Term) -> bool:  # noqa: PLR0911 - one a kind, a table in effect
+    """Whether a term is true of an entry, by its facts: what ``terms`` gives, without making all of them."""
+    facts = entry.facts
+    match term.kind:
+        case Kind.ISSUER:
+            return term.value == entry.issuer
+        case Kind.SUBJECT:
+            return term.value == entry.subject
+        case Kind.AGENT:
+            return term.value in agent_names(facts)
+        case Kind.SESSION:
+            return term.value in facts.sessions
+        case Kind.MODEL:
+            return term.value in facts.models
+        case Kind.TOOL:
+            return term.value in facts.tools
     return term in entry.terms()
 
 
@@ -106,12 +120,19 @@ def _find(
     terms = list(dict.fromkeys(keys.of(term) for term in query.terms))
     if len(terms) == 1:
         return run(ONE, terms[0], *span, most), None
-    terms.sort(key=lambda key: run(COUNT, key, *span, _RARE)[0])
-    rarest, others = terms[0], terms[1:]
+    reach = {key: _reach(run(EDGE, key, *span, _NEAREST - 1), span, newest_first=query.newest_first) for key in terms}
+    rarest, *others = sorted(terms, key=lambda key: -reach[key])
     (edge,) = run(EDGE, rarest, *span, CANDIDATES - 1) or (None,)
     if edge is not None:
         span = (edge, span[1]) if query.newest_first else (span[0], edge + 1)
     return run(joined(len(others)), rarest, *span, *others, most), edge
+
+
+def _reach(edge: list[int], span: tuple[int, int], *, newest_first: bool) -> int:
+    """How many entries of the span have to be passed to meet a term often enough; all of them where it is rare."""
+    if not edge:
+        return span[1] - span[0]
+    return span[1] - edge[0] if newest_first else edge[0] - span[0]
 
 
 def joined(others: int) -> str:
