@@ -268,6 +268,7 @@ async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it
     """REG-20: *index* is how far from the erased entry the order points."""
     async with running(audited.made) as log:
         place = audited.plain + index
+        await log.erasures.audited(log.newest_head().size, log.newest_head().root, 0)
         item = Item(place, entry_id(log.stored(place).entry), what, "art. 17", "the operator", log.newest_head().time)
         await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
     with tampering(audited.made.data) as database:
@@ -279,3 +280,12 @@ async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it
     assert report.clean is justified
     assert report.entries[Outcome.ERASED] == int(justified)
     assert report.entries[Outcome.FAILED] == int(not justified)
+
+
+async def test_a_payload_that_was_erased_before_an_audit_of_it_stood_on_the_log_is_named(audited: Audited) -> None:
+    """REG-20: what is gone cannot be replayed, so somebody must have done so before."""
+    async with running(audited.made) as log:
+        item = Item(audited.plain, entry_id(log.stored(audited.plain).entry), "payload", "art. 17", "the operator", 0)
+        order = await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+
+    assert f"entry {audited.plain} was to be erased, and no audit" in named(audited.audit())[order.index][0]

@@ -8,7 +8,8 @@ Rules of what a log may hold, each broken one a finding:
    policy refuses duplicates, nothing before it signs the same bytes, its twin excepted (LEAF-7).
 4. An operation is signed by the operations key in use.
 5. Manifests follow each other without gaps and say what was replayed here (AMB-10).
-6. A statement that is missing was erased by an order that stands on the log.
+6. A statement that is missing was erased by an order that stands on the log, after an audit of its entry does
+   (REG-20).
 7. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
 
 What an entry claims to be (its kind) is only where to begin: whatever it claims, the rule of that kind has to hold.
@@ -26,6 +27,7 @@ from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
 from transparency.policy import erasure, keyset, operations
+from transparency.policy.audited import Audited
 from transparency.policy.erasure import Erasure
 from transparency.policy.judge import Judge
 from transparency.policy.manifest import Admission, Manifest, collateral_digest
@@ -56,6 +58,8 @@ class Replay:
         self._time = 0
         self._covered = 0
         self._manifest = ""
+        # Entries below this index were replayed before, says an audit that stands on the log.
+        self._audited = 0
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +165,11 @@ class Replay:
             self._check_manifest(row, Manifest.from_bytes(statement.payload))
         elif subject == operations.ERASURE:
             self._take_order(row, Erasure.from_bytes(statement.payload))
+        elif subject == operations.AUDIT:
+            audited = Audited.from_bytes(statement.payload)
+            if audited.log != self._report.origin or audited.size > row.index:
+                raise RefusedError("the audit is another log's, or of entries that were not there yet")
+            self._audited = max(self._audited, audited.size)
 
     def _take_order(self, row: StoredEntry, order: Erasure) -> None:
         """It justifies that statements before it are gone; of artifacts the audit does not ask."""
@@ -169,6 +178,8 @@ class Replay:
         for item in order.items:
             if item.what == erasure.PAYLOAD and item.index < row.index:
                 self._scratch.justify(item.index, parse_entry_id(item.entry))
+                if item.index >= self._audited:
+                    self._find(row, f"entry {item.index} was to be erased, and no audit of it stood on the log before")
 
     def _check_manifest(self, row: StoredEntry, manifest: Manifest) -> None:
         self._report.manifests += 1
