@@ -16,6 +16,8 @@ from transparency.cli.folders import check_iss, require_log
 from transparency.cli.output import done, note, out, print_json, safe, timestamp
 from transparency.cli.settings import data_option, json_option
 from transparency.errors import MalformedError
+from transparency.log.access_log import record_local
+from transparency.log.folder import Config
 from transparency.policy.patterns import Pattern
 from transparency.server.tokens import MAX_ISSUERS, MAX_NOTE_CHARS, Scope, Token, TokenStore
 
@@ -51,6 +53,7 @@ def create(
     until = None if expires is None else int(time.time()) + _seconds(expires)
     with _store(data) as store:
         token_id, secret = store.create(scopes, text, until, issuers=issuers, rate=rate)
+    _record(data, "token-create", token_id)
     if as_json:
         print_json({"id": token_id, "secret": secret, "scopes": sorted(set(scopes)), "expires": until,
                     "issuers": sorted(set(issuers)), "rate": rate})  # fmt: skip
@@ -97,6 +100,7 @@ def revoke(data: Path, token_id: str, as_json: bool) -> None:
     """Put a token out of force, for good."""
     with _store(data) as store:
         token = store.revoke(token_id)
+    _record(data, "token-revoke", token_id)
     if as_json:
         print_json({"id": token.id, "revoked": token.revoked})
         return
@@ -108,6 +112,11 @@ def _store(data: Path) -> Iterator[TokenStore]:
     path = require_log(data).access
     with storage(path, DAMAGED), closing(TokenStore(path)) as store:
         yield store
+
+
+def _record(data: Path, action: str, token_id: str) -> None:
+    folder = require_log(data)
+    record_local(folder.path, Config.read(folder.config).origin, action, f"token:{token_id}")
 
 
 def _check_issuers(scopes: tuple[str, ...], issuers: tuple[str, ...]) -> None:

@@ -28,6 +28,7 @@ from transparency.errors import (
     UnreachableError,
 )
 from transparency.log import erasure
+from transparency.log.access_log import record_local
 from transparency.log.appender import Clock
 from transparency.log.folder import Folder, Passphrase
 from transparency.log.log import Log, system_clock
@@ -39,6 +40,7 @@ TIMEOUT = 60.0
 _LENGTH = struct.Struct(">I")
 # sun_path holds 108 bytes on Linux, 104 on macOS.
 _MAX_SOCKET_PATH = 100
+_READING = frozenset({"status", "documents"})
 _NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -85,7 +87,20 @@ def open_admin(
 
 
 async def handle(log: Log, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Carry out one operation on an open log: the one implementation behind both ways."""
+    """Carry out one operation on an open log and record it: the one implementation behind both ways."""
+    if operation in _READING:
+        return await _carry_out(log, operation, arguments)
+    try:
+        answer = await _carry_out(log, operation, arguments)
+    except TransparencyError:
+        await asyncio.to_thread(record_local, log.data, log.origin, operation, done=False)
+        raise
+    what = answer.get("entry", "")
+    await asyncio.to_thread(record_local, log.data, log.origin, operation, str(what))
+    return answer
+
+
+async def _carry_out(log: Log, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if operation == "status":
         status = log.status()
         return {name: getattr(status, name) for name in status.__dataclass_fields__}

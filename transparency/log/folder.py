@@ -4,7 +4,8 @@ DIR/log.sqlite     tree, statements, heads, intake          DIR/keys/*.pem   pri
 DIR/access.sqlite  tokens                                   DIR/lock         held by the owner
 DIR/config.toml    origin, iss, watermark, policy key       DIR/admin.sock   the owner's door for commands
 DIR/artifacts/     records too large for a statement, by their SHA-256
-DIR/search.sqlite  what the two above can be found by; derived
+DIR/search.sqlite  what store and artifacts can be found by; derived
+DIR/access-log/    who read or changed what, chained line by line
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class Folder:
     @property
     def artifacts(self) -> Path:
         return self.path / "artifacts"
+
+    @property
+    def access_log(self) -> Path:
+        return self.path / "access-log"
 
     @property
     def search(self) -> Path:

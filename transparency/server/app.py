@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
+from transparency.log.access_log import AccessLog
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
 from transparency.log.log import Log
@@ -16,6 +17,7 @@ from transparency.server.limits import RateLimiter
 from transparency.server.metrics import Metrics
 from transparency.server.openapi import openapi
 from transparency.server.operations import log_gauges
+from transparency.server.recording import Recorder
 from transparency.server.service import SERVICE, Service, gate
 from transparency.server.settings import ServerSettings
 from transparency.server.surface import ENDPOINTS
@@ -39,6 +41,7 @@ def create_app(
         metrics=Metrics(lambda: log_gauges(log)),
         limiter=RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock),
         artifacts=artifacts,
+        recorder=Recorder(AccessLog(Folder(log.data).access_log, log.origin)),
         endpoints={endpoint.handler: endpoint for endpoint in ENDPOINTS},
         openapi=openapi(ENDPOINTS, version=_version(), open_scopes=_open_scopes(settings)),
     )

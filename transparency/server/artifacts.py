@@ -16,7 +16,7 @@ from transparency.errors import MalformedError, OverloadedError
 from transparency.log.artifacts import Incoming, check_digest
 from transparency.server import media
 from transparency.server.problems import ProblemError
-from transparency.server.service import SERVICE, Service, matches, negotiated
+from transparency.server.service import SERVICE, Service, begin, matches, negotiated
 
 _PIECE = 1024 * 1024
 # The bytes of a digest never change, but they may be erased: whoever kept them asks again.
@@ -76,7 +76,7 @@ async def _send(
 ) -> web.StreamResponse:
     file = await asyncio.to_thread(service.artifacts.open, digest)
     with file:
-        await response.prepare(request)
+        await begin(request, response)
         try:
             while piece := await asyncio.to_thread(file.read, _PIECE):
                 async with asyncio.timeout(service.settings.body_timeout):

@@ -15,7 +15,7 @@ from aiohttp import web
 from transparency.log.log import Log
 from transparency.server import media
 from transparency.server.problems import unavailable
-from transparency.server.service import SERVICE, negotiated, query_number
+from transparency.server.service import SERVICE, begin, negotiated, query_number
 
 MAX_AT_ONCE: Final = 4
 _HEADERS: Final = {"Content-Type": media.CBOR_SEQUENCE, "Cache-Control": "private, no-cache"}
@@ -42,7 +42,7 @@ async def _page(request: web.Request, read: Callable[[Log, int], bytes]) -> web.
         body = await asyncio.to_thread(read, service.log, start)
         response = web.Response(body=body, headers=_HEADERS)
         # Until the client has it: what is on its way is held in memory.
-        await response.prepare(request)
+        await begin(request, response)
         await response.write_eof()
     finally:
         service.exports -= 1

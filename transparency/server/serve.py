@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from yarl import URL
 
+from transparency.log.access_digests import AccessDigests
 from transparency.log.admin import AdminServer
 from transparency.log.log import Log
 from transparency.log.search_worker import SearchWorker
@@ -40,7 +41,9 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
     """
     await log.start(manifests=True)
     admin = AdminServer(log)
+    digests = AccessDigests(log.data, log.origin, log.operate)
     try:
+        await digests.start()
         await admin.start()
         async with SearchWorker(log.data), listening(log, settings, tokens) as (service, url):
             with _stop_signal() as told:
@@ -50,6 +53,7 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
             raise service.failure
     finally:
         await admin.stop()
+        await digests.stop()
         await log.stop()
 
 
@@ -74,8 +78,11 @@ async def listening(
             shutdown_timeout=settings.drain_timeout,
         )
         await runner.setup()
-        async with _site(runner, service) as url:
-            yield service, url
+        try:
+            async with _site(runner, service) as url:
+                yield service, url
+        finally:
+            await service.recorder.close()
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from transparency.errors import StoreError
+from transparency.errors import StoreError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.log import Log
 from transparency.policy import keyset
@@ -26,6 +26,7 @@ from transparency.server.limits import RateLimiter
 from transparency.server.metrics import Metrics
 from transparency.server.problems import FIRST_ERROR, ProblemError, problem_of
 from transparency.server.protocol import log_unexpected
+from transparency.server.recording import Recorder
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 from transparency.server.tokens import TokenStore
 
@@ -47,6 +48,7 @@ class Service:
     metrics: Metrics
     limiter: RateLimiter
     artifacts: ArtifactStore
+    recorder: Recorder
     endpoints: dict[Handler, Endpoint] = field(default_factory=dict)
     stopping: bool = False
     # Set when the store failed: the process has to stop rather than guess (design §4).
@@ -103,12 +105,12 @@ SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 @web.middleware
 async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Identify, limit, authorise, handle; turn whatever is raised into a problem; count the answer."""
+    """Identify, limit, authorise, handle, record; turn whatever is raised into a problem; count the answer."""
     service = request.app[SERVICE]
     started = time.perf_counter()
     try:
         _admit(service, request)
-        response = await handler(request)
+        response = await _handle(service, request, handler)
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
@@ -127,6 +129,26 @@ def _admit(service: Service, request: web.Request) -> None:
         service.limiter.admit(client.name, client.token.rate if client.token is not None else None)
     if endpoint is not None:
         authorise(client, endpoint.scopes, service.settings)
+
+
+async def _handle(service: Service, request: web.Request, handler: Handler) -> web.StreamResponse:
+    endpoint = service.endpoints.get(request.match_info.handler)
+    if endpoint is None or not endpoint.action:
+        return await handler(request)
+    try:
+        response = await handler(request)
+    except TransparencyError as error:
+        await service.recorder.record(request, endpoint, problem_of(error).status)
+        raise
+    await service.recorder.record(request, endpoint, response.status)
+    return response
+
+
+async def begin(request: web.Request, response: web.StreamResponse) -> None:
+    """For a handler that sends by itself: record the use, then send the head of the answer."""
+    service = request.app[SERVICE]
+    await service.recorder.record(request, service.endpoints[request.match_info.handler], response.status)
+    await response.prepare(request)
 
 
 def _answer(service: Service, request: web.Request, error: Exception) -> ProblemError:
