@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -371,7 +372,13 @@ def _usage(sums: Mapping[str, float]) -> str:
 
 
 def _moment(value: object) -> datetime | None:
-    milliseconds = instant(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return _parsed(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+@lru_cache(maxsize=16)
+def _parsed(value: str | int) -> datetime | None:
+    """Each time is asked for twice, for its day and its clock, and neighbours often share it."""
+    milliseconds = instant(value)
     if milliseconds is None:
         return None
     try:
