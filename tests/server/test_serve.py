@@ -135,7 +135,7 @@ async def test_a_body_that_is_still_arriving_at_the_end_is_answered_503(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """API-8: nothing was accepted, and the client is told so."""
-    monkeypatch.setattr("transparency.server.serve.BODY_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("transparency.server.site.BODY_GRACE_SECONDS", 0.1)
     async with served(tmp_path, drain_timeout=5.0) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(

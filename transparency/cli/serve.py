@@ -25,8 +25,9 @@ from transparency.cli.token import DAMAGED
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.log.mark import marks_beside
-from transparency.server.serve import serve, tls_context
+from transparency.server.serve import serve
 from transparency.server.settings import ServerSettings
+from transparency.server.site import tls_context
 from transparency.server.tokens import TokenStore
 
 

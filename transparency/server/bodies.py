@@ -15,21 +15,33 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
 from transparency.errors import OverloadedError
+from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.problems import ProblemError, unavailable
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HTTP_1_1 = (1, 1)
 _POLL_SECONDS = 0.01
-# A body that is not held but passed on may be large; it still has to come at some speed.
-_LEAST_BYTES_PER_SECOND = 32 * 1024
+# What each body may hold whatever others do: the number of connections bounds it. A crowd that sends large bodies
+# thereby sheds its own kind, and not the small statements of others.
+SMALL_BODY = 64 * 1024
+
+
+def _beyond_small(size: int) -> int:
+    return max(0, size - SMALL_BODY)
+
+
+_STATEMENT_WORDS = "register a large record as a hash envelope (RFC 9995)"
+_ARTIFACT_WORDS = "a larger record can be registered without the log keeping it"
 
 
 class Bodies:
-    """All bodies being read or held by handlers. Owner: the event loop's thread."""
+    """All bodies being read or held by handlers, ``held`` without the first of each. Owner: the event loop's thread."""
 
-    def __init__(self, *, timeout: float, budget: int) -> None:
+    def __init__(self, *, timeout: float, budget: int, words: str = _STATEMENT_WORDS) -> None:
+        """*words* tell whoever sends too much what to do instead."""
         self._timeout = timeout
         self._budget = budget
+        self._words = words
         self._reading: set[asyncio.Timeout] = set()
         self._stopping = False
         self.held = 0
@@ -48,14 +60,17 @@ class Bodies:
     @asynccontextmanager
     async def body_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
         """The whole body, which counts as held until the block is left."""
-        _check_head(request, limit)
+        _check_head(request, limit, self._words)
         await _continue(request)
         body = bytearray()
+        counted = 0
         try:
             await self._read(request, limit, body)
-            yield bytes(body)
+            whole, counted = bytes(body), len(body)
+            body.clear()
+            yield whole
         finally:
-            self.held -= len(body)
+            self.held -= _beyond_small(counted or len(body))
 
     async def pieces_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
         """The body piece by piece, for a handler that keeps none of it; the limit is on all of it, 413 beyond."""
@@ -64,7 +79,8 @@ class Bodies:
         started = asyncio.get_running_loop().time()
         size = 0
         while True:
-            late = started + self._timeout + size / _LEAST_BYTES_PER_SECOND
+            # It is not held but passed on, so it may be large; it still has to come at some speed.
+            late = started + self._timeout + size / LEAST_BYTES_PER_SECOND
             piece = await self._piece(request, late)
             if not piece:
                 return
@@ -116,16 +132,13 @@ class Bodies:
             raise ProblemError.malformed("The request body ended early or is badly framed", close=True) from None
 
     def _hold(self, chunk: bytes, body: bytearray, limit: int) -> None:
+        before = _beyond_small(len(body))
         body += chunk
-        self.held += len(chunk)
+        self.held += _beyond_small(len(body)) - before
         if len(body) > limit:
-            raise too_large(limit)
+            raise too_large(limit, self._words)
         if self.held > self._budget:
             raise OverloadedError("Too many large requests at once; nothing was accepted")
-
-
-_STATEMENT_WORDS = "register a large record as a hash envelope (RFC 9995)"
-_ARTIFACT_WORDS = "a larger record can be registered without the log keeping it"
 
 
 def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:
@@ -133,7 +146,7 @@ def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:
     return ProblemError(413, "Content Too Large", detail, close=True)
 
 
-def _check_head(request: web.Request, limit: int, words: str = _STATEMENT_WORDS) -> None:
+def _check_head(request: web.Request, limit: int, words: str) -> None:
     """What the header alone tells is answered before a byte of the body is asked for."""
     length = request.content_length
     if length is None and "Transfer-Encoding" not in request.headers:
