@@ -96,6 +96,17 @@ def m005_erasures(db: Database) -> None:
     )
 
 
+@migrations()
+def m006_checkpoints(db: Database) -> None:
+    """Published checkpoints by size, each with its signatures and cosignatures (C2SP tlog-checkpoint)."""
+    _run(
+        db,
+        """
+        CREATE TABLE checkpoints (size INTEGER PRIMARY KEY, note BLOB NOT NULL, witnessed INTEGER NOT NULL) STRICT;
+        """,
+    )
+
+
 def _run(db: Database, script: str) -> None:
     """One statement at a time: executescript would end the transaction that the migration runs in."""
     for statement in script.split(";"):
@@ -121,8 +132,8 @@ def create(path: Path, empty_root: bytes) -> None:
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether a database has this version's schema: who only looks cannot migrate it."""
-    names = {row[1] for row in connection.execute("PRAGMA table_info(erased)").fetchall()}
-    return "upto" in names
+    names = {row[1] for row in connection.execute("PRAGMA table_info(checkpoints)").fetchall()}
+    return "witnessed" in names
 
 
 def migrate(path: Path) -> None:

@@ -6,7 +6,6 @@ any SQLite binding runs (no cursor attributes), because the power-cut tests run 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import sqlite3
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
-from transparency.log import schema, sqlite_erasing
+from transparency.log import schema, sqlite_checkpoints, sqlite_erasing
+from transparency.log.sqlite_transaction import Transaction, unreadable
 from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.policy.judge import Judgement
 from transparency.statements.receipt import SignedHead
@@ -212,6 +212,10 @@ class SqliteStore:
         with self._transaction() as run:
             run("UPDATE erased SET upto = ?", (upto,))
 
+    def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
+        with self._transaction() as run:
+            sqlite_checkpoints.put(run, size, note, witnessed=witnessed)
+
     # -- reads ---------------------------------------------------------------------------------------------------
 
     def tip(self) -> Tip:
@@ -228,6 +232,10 @@ class SqliteStore:
             yield from map(_stored, rows)
             # Rows that are missing are the caller's to notice.
             start = rows[-1][0] + 1 if rows else upto
+
+    def digests(self, start: int, stop: int) -> list[Entry]:
+        sql = "SELECT entry FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
+        return [Entry(entry) for (entry,) in self._all(sql, (start, stop))]
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         rows = self._all(f"{_ENTRIES} WHERE kind <> 0 AND kind = ? ORDER BY idx", (int(kind),))
@@ -292,6 +300,19 @@ class SqliteStore:
         sql = "SELECT entry, length(statement) + length(collateral) FROM intake WHERE failed IS NULL"
         return {Entry(entry): size for entry, size in self._all(sql, ())}
 
+    def newest_checkpoint(self) -> bytes | None:
+        row = self._one("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1")
+        return row[0] if row else None
+
+    def checkpoint_covering(self, index: int) -> bytes | None:
+        row = self._one(sqlite_checkpoints.COVERING, (index,))
+        return row[0] if row else None
+
+    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        while rows := self._all(sqlite_checkpoints.PAGE, (after,)):
+            yield from ((size, note) for size, note in rows)
+            after = rows[-1][0]
+
     def close(self) -> None:
         with self._reading:
             self._reader.close()
@@ -299,15 +320,15 @@ class SqliteStore:
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._writer)
+    def _transaction(self) -> Transaction:
+        return Transaction(self._writer)
 
     def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         try:
             with self._reading:
                 row = self._reader.execute(sql, parameters).fetchone()
         except Exception as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
         return tuple(row) if row is not None else None
 
     def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -315,7 +336,7 @@ class SqliteStore:
             with self._reading:
                 return list(self._reader.execute(sql, parameters).fetchall())
         except Exception as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[tuple[Any, ...]]:
         """Rows until their byte strings reach *most_bytes*: at least one, if there is any."""
@@ -329,51 +350,12 @@ class SqliteStore:
                     size += sum(len(value) for value in row if isinstance(value, bytes))
                 cursor.close()  # an unfinished read would hold its snapshot, and the WAL with it
         except Exception as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
         return rows
 
     def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
         row = self._one(f"SELECT {_HEAD_COLUMNS} FROM heads {clause}", parameters)
         return SignedHead(*row) if row else None
-
-
-def _unreadable(error: Exception) -> StoreError:
-    """Whatever binding is below, damage and a failing disk are one error to those above.
-
-    Named by its code: the text of a decoding error would carry the stored bytes, which may be a payload.
-    """
-    return StoreError(f"the store could not be read ({getattr(error, 'sqlite_errorname', type(error).__name__)})")
-
-
-class _Transaction:
-    """BEGIN IMMEDIATE … COMMIT. Any failure is a :class:`StoreError`: what was kept is in doubt (contract 2)."""
-
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - as above
-        self._connection = connection
-
-    def __enter__(self) -> Callable[..., Any]:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except Exception as error:
-            raise StoreError(f"the store cannot begin to write: {error}") from error
-        return self._connection.execute  # type: ignore[no-any-return]
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            try:
-                self._connection.execute("COMMIT")
-            except Exception as failure:
-                self._rollback()
-                raise StoreError(f"the store could not commit: {failure}") from failure
-            return
-        self._rollback()
-        if not isinstance(error, StoreError) and isinstance(error, Exception):
-            raise StoreError(f"the store could not write: {error}") from error
-
-    def _rollback(self) -> None:
-        # SQLite may have rolled back already; the first error is the one to report.
-        with contextlib.suppress(Exception):
-            self._connection.execute("ROLLBACK")
 
 
 def _tip(row: Sequence[Any] | None) -> Tip:

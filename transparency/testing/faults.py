@@ -97,6 +97,9 @@ class FaultyStore:
     def note_erased(self, upto: int) -> None:
         self._call("note_erased", lambda: self._store.note_erased(upto))
 
+    def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
+        self._call("put_checkpoint", lambda: self._store.put_checkpoint(size, note, witnessed=witnessed))
+
     # -- reads ---------------------------------------------------------------------------------------------------
 
     def erased_upto(self) -> int:
@@ -110,6 +113,9 @@ class FaultyStore:
 
     def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         return self._call("entries", lambda: self._store.entries(start, stop))
+
+    def digests(self, start: int, stop: int) -> list[Entry]:
+        return self._call("digests", lambda: self._store.digests(start, stop))
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         return self._call("documents", lambda: self._store.documents(kind))
@@ -152,6 +158,15 @@ class FaultyStore:
 
     def intake_sizes(self) -> dict[Entry, int]:
         return self._call("intake_sizes", self._store.intake_sizes)
+
+    def newest_checkpoint(self) -> bytes | None:
+        return self._call("newest_checkpoint", self._store.newest_checkpoint)
+
+    def checkpoint_covering(self, index: int) -> bytes | None:
+        return self._call("checkpoint_covering", lambda: self._store.checkpoint_covering(index))
+
+    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        return self._call("checkpoints", lambda: self._store.checkpoints(after))
 
     def close(self) -> None:
         self._store.close()

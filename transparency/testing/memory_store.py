@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from transparency.errors import StoreError, TipMovedError
+from transparency.log.sqlite_checkpoints import check_same_text
 from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.statements.receipt import SignedHead
@@ -32,6 +33,7 @@ class MemoryStore:
         self._intake: dict[Entry, IntakeRow] = {}
         self._failed_at: dict[Entry, int] = {}
         self._erased_upto = 0
+        self._checkpoints: dict[int, tuple[bytes, bool]] = {}
 
     # -- writes --------------------------------------------------------------------------------------------------
 
@@ -113,6 +115,12 @@ class MemoryStore:
         with self._lock:
             self._erased_upto = upto
 
+    def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
+        with self._lock:
+            if size in self._checkpoints:
+                check_same_text(self._checkpoints[size][0], note, size)
+            self._checkpoints[size] = (note, witnessed)
+
     def _forget(self, entry: Entry) -> None:
         self._intake.pop(entry, None)
         self._failed_at.pop(entry, None)
@@ -131,6 +139,9 @@ class MemoryStore:
         with self._lock:
             rows = self._entries[max(start, 0) : max(stop, 0)]
         yield from rows
+
+    def digests(self, start: int, stop: int) -> list[Entry]:
+        return [row.entry for row in self.entries(start, stop)]
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         with self._lock:
@@ -192,6 +203,20 @@ class MemoryStore:
     def intake_sizes(self) -> dict[Entry, int]:
         with self._lock:
             return {row.entry: row.size for row in self._intake.values() if row.failed is None}
+
+    def newest_checkpoint(self) -> bytes | None:
+        with self._lock:
+            return self._checkpoints[max(self._checkpoints)][0] if self._checkpoints else None
+
+    def checkpoint_covering(self, index: int) -> bytes | None:
+        with self._lock:
+            sizes = [size for size, (_, witnessed) in self._checkpoints.items() if size > index and witnessed]
+            return self._checkpoints[min(sizes)][0] if sizes else None
+
+    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        with self._lock:
+            rows = sorted((size, note) for size, (note, _) in self._checkpoints.items() if size > after)
+        yield from rows
 
     def close(self) -> None:
         """Nothing to release."""
