@@ -9,8 +9,11 @@ import pytest
 from tests.log import erasing
 from tests.log.erasing import MARKER, Erasing, files_with
 from transparency.errors import GoneError, RefusedError
+from transparency.log.audit import Outcome, audit
+from transparency.log.audit_sources import FolderSource
 from transparency.log.backup import backup
 from transparency.log.erasure import Request
+from transparency.log.folder import Config
 from transparency.log.log import Log
 from transparency.log.store import Kind
 from transparency.policy.erasure import Erasure
@@ -80,6 +83,9 @@ async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_ca
         assert files_with(MARKER, [made.made.data, tmp_path / "copy"]) == []
     assert made.made.fsck().findings == []
     assert registered.receipt == before[registered.index]
+    with FolderSource(made.made.data) as source:
+        report = audit(source, Config.read(made.folder.config).policy_key)
+    assert (report.findings, report.entries[Outcome.ERASED]) == ([], 1)
 
 
 async def test_an_erased_statement_that_is_sent_again_is_known_and_not_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.folders import open_admin, require_log
 from transparency.cli.output import done, note, print_json, progress, timestamp, warn
 from transparency.cli.settings import data_option, json_option
-from transparency.errors import MalformedError, RefusedError
+from transparency.errors import MalformedError, RefusedError, UnreachableError
 from transparency.log.admin import Admin
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.audit import Outcome, audit
@@ -45,9 +45,15 @@ def authoriser_option(*, required: bool) -> Callable[[_F], _F]:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """A refusal here is about holds and terms; what the policy accepts is no help."""
+    """A refusal here is about holds and terms; and a server that is silent may be copying its database."""
     try:
         yield
+    except UnreachableError as error:
+        raise CommandError(
+            Exit.TRY_LATER, str(error),
+            "A large database takes more than a minute to be erased from: `transparency retention plan` tells if "
+            "anything is left.",
+        ) from error  # fmt: skip
     except RefusedError as error:
         raise CommandError(Exit.REFUSED, str(error), "`transparency retention plan` shows terms and holds.") from error
 
