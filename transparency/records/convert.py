@@ -9,24 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from importlib import import_module
+from typing import Any, Final, Protocol, cast
 
 from transparency.errors import MalformedError
-from transparency.records import (
-    a2a,
-    agent_trace,
-    agentlog,
-    canonical_json,
-    claude,
-    codex,
-    cursor,
-    gemini,
-    opencode,
-    vac,
-    vac_upgrade,
-)
+from transparency.records import canonical_json, vac, vac_upgrade
 from transparency.records import format as known
-from transparency.records.attribution import attribute
 from transparency.records.canonical import SessionDraft
 from transparency.records.detect import Detected, detect
 from transparency.records.format import Format
@@ -77,6 +65,9 @@ def convert(data: bytes, *, created: str, detected: Detected | None = None) -> l
         return vac_upgrade.upgrade(data)
     raw_hash = hashlib.sha256(data).hexdigest()
     drafts = _drafts(without_bom(data), detected.format)
+    # Here, because whoever only checks or describes records starts a third quicker without it.
+    from transparency.records.attribution import attribute  # noqa: PLC0415
+
     for draft in drafts:
         attribute(draft)
     return [draft.finish(data, created, raw_hash=raw_hash) for draft in drafts]
@@ -217,20 +208,21 @@ def _drafts(body: bytes, format_: Format) -> list[SessionDraft]:
 def _converter(format_: Format) -> Converter:
     if format_ is known.COSE:
         raise MalformedError("a signed statement is not a record: its payload is, and is what can be converted")
-    return _CONVERTERS[format_]
+    # A module is loaded with the first record of its format: a command that meets one does not wait for the others.
+    return cast("Converter", import_module(f"transparency.records.{_MODULES[format_]}"))
 
 
-_CONVERTERS: Final[Mapping[Format, Converter]] = {
-    known.CLAUDE: claude,
-    known.CODEX: codex,
-    known.GEMINI_JSON: gemini,
-    known.GEMINI_JSONL: gemini,
-    known.OPENCODE: opencode,
-    known.OPENCODE_EXPORT: opencode,
-    known.CURSOR: cursor,
-    known.AGENTLOG: agentlog,
-    known.AGENTLOG_01: agentlog,
-    known.AGENT_TRACE: agent_trace,
-    known.AGENT_TRACE_JSONL: agent_trace,
-    known.A2A: a2a,
+_MODULES: Final[Mapping[Format, str]] = {
+    known.CLAUDE: "claude",
+    known.CODEX: "codex",
+    known.GEMINI_JSON: "gemini",
+    known.GEMINI_JSONL: "gemini",
+    known.OPENCODE: "opencode",
+    known.OPENCODE_EXPORT: "opencode",
+    known.CURSOR: "cursor",
+    known.AGENTLOG: "agentlog",
+    known.AGENTLOG_01: "agentlog",
+    known.AGENT_TRACE: "agent_trace",
+    known.AGENT_TRACE_JSONL: "agent_trace",
+    known.A2A: "a2a",
 }
