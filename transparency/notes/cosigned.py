@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from transparency.errors import NoteError
-from transparency.merkle.hashing import HASH_SIZE, MAX_SIZE
+from transparency.merkle.hashing import HASH_SIZE
 from transparency.notes.numbers import is_number
 
 SUBTREE_LABEL: Final = b"subtree/v1\n\0"
@@ -50,13 +50,13 @@ def join_time(time: int, signature: bytes) -> bytes:
 
 
 def split_time(blob: bytes) -> tuple[int, bytes]:
-    """Time and signature of a ``timestamped_signature``. The time "MUST NOT exceed 2^63 - 1"."""
+    """Time and signature of a ``timestamped_signature``.
+
+    The time "MUST NOT exceed 2^63 - 1": no message with a later one can be built.
+    """
     if len(blob) <= _TIME_SIZE:
         raise NoteError("cosignature: too short for a time and a signature")
-    time = int.from_bytes(blob[:_TIME_SIZE], "big")
-    if time > MAX_SIZE:
-        raise NoteError("cosignature: its time is more than 2^63-1")
-    return time, blob[_TIME_SIZE:]
+    return int.from_bytes(blob[:_TIME_SIZE], "big"), blob[_TIME_SIZE:]
 
 
 def _opaque(text: str, what: str) -> bytes:
