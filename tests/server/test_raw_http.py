@@ -200,22 +200,6 @@ async def test_a_failing_store_is_503_and_stops_the_service_loudly(
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
 
-async def test_connections_beyond_the_limit_are_503(tmp_path: Path) -> None:
-    """API-8, API-10: a bounded number of connections; the next one is told to come back."""
-    async with served(tmp_path, max_connections=2) as site:
-        held = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(2)]
-        await asyncio.sleep(0.05)
-        refused = parse_raw(await site.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
-        for _, writer in held:
-            writer.close()
-            await writer.wait_closed()
-        await asyncio.sleep(0.05)
-
-        assert (refused.status, refused.title) == (503, "Service Unavailable")
-        assert int(refused.headers["Retry-After"]) >= 1
-        assert (await site.get("/healthz")).status == 200
-
-
 async def test_bodies_share_a_bounded_amount_of_memory(tmp_path: Path) -> None:
     """API-8, API-10: many large requests at once are shed with 503; memory comes back."""
     async with served(tmp_path, max_body_bytes=1_000_000) as site:

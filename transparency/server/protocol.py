@@ -2,43 +2,173 @@
 
 A request that cannot be parsed never reaches the application: aiohttp's protocol answers it, in plain text, and logs a
 traceback. A sender that ends its side early is hung up on. Both happen below any middleware, so both are changed here.
+So does the waiting for what a client sends or reads, which is bounded here in time and bytes (server/connections.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, cast
 
 from aiohttp import web
-from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
-from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, unavailable
+from transparency.server.connections import LEAST_BYTES_PER_SECOND, Connections
+from transparency.server.problems import FIRST_ERROR, ProblemError
 from transparency.statements.media_types import PROBLEM
 
 _logger = logging.getLogger("transparency.server")
 # How long an answer given before the body was read may take to be noticed by a client that is still sending.
 LINGER_SECONDS = 2.0
-REFUSED_SECONDS = 1.0
+LINGER_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client may take, in seconds, and how much it may send where nothing is to be had for it."""
+
+    head: float
+    send: float
+    head_bytes: int
 
 
 class Connection(RequestHandler):
     """One connection. Every error it sends is CBOR; nothing of a request gets into the log."""
 
-    __slots__ = ("_last_payload",)
+    __slots__ = (
+        "_closing_since",
+        "_head_bytes",
+        "_head_since",
+        "_last_payload",
+        "_patience",
+        "_registry",
+        "_unread",
+        "_unsent_until",
+        "_wire",
+        "address",
+        "served",
+    )
 
-    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:  # noqa: ANN401 - passed on
+    def __init__(
+        self,
+        manager: web.Server,
+        registry: Connections,
+        patience: Patience,
+        address: str,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        **options: Any,  # noqa: ANN401 - passed on
+    ) -> None:
         super().__init__(manager, loop=loop, **options)
+        self._registry = registry
+        self._patience = patience
+        self.address = address
+        self.served = False
+        self._wire: asyncio.Transport | None = None
         self._last_payload: StreamReader | None = None
+        # Since when the head of a request is awaited: from the connection's beginning, then from a head's first byte.
+        self._head_since: float | None = None
+        self._head_bytes = 0
+        # Bytes that came of a body after its request was answered.
+        self._unread: int | None = None
+        self._unsent_until: float | None = None
+        self._closing_since: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = cast("asyncio.Transport", transport)
+        self._head_since = self._loop.time()
+        self._registry.add(self)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._registry.remove(self)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._force_close or self._close:
+            return
+        arriving = self._last_payload is not None and not self._last_payload.is_eof()
         super().data_received(data)
         if self._messages:
-            self._last_payload = self._messages[-1][1]
+            message, self._last_payload = self._messages[-1]
+            if (
+                self._head_bytes + len(data) > self._patience.head_bytes
+                and _head_size(message) > self._patience.head_bytes
+            ):
+                self._hang_up(ProblemError.of_status(431))
+            self._head_since, self._head_bytes, self._unread = None, 0, None
+        elif arriving:
+            self._skip(len(data))
+        elif data:
+            self._await_head(len(data))
+
+    def _await_head(self, count: int) -> None:
+        if self._head_since is None:
+            self._head_since = self._loop.time()
+        self._head_bytes += count
+        if self._head_bytes > self._patience.head_bytes:
+            self._hang_up(ProblemError.of_status(431))
+
+    def _skip(self, count: int) -> None:
+        """Some of a body that nobody wants is read, so that its sender sees the answer; the rest stays where it is."""
+        if self._unread is not None:
+            self._unread += count
+            if self._unread > LINGER_BYTES:
+                self._pause_reading_for_buffer()
+
+    def _hang_up(self, problem: ProblemError) -> None:
+        if self._wire is not None and self._current_request is None and not self._wire.is_closing():
+            self._wire.write(on_the_wire(problem))
+        self.force_close()
+
+    # -- what the registry asks -----------------------------------------------------------------------------------
+
+    @property
+    def owes(self) -> bool:
+        """Whether the client has to send before anything can be done for it."""
+        idle = self._waiter is not None and not self._waiter.done()
+        return (
+            idle or self._head_since is not None or (self._last_payload is not None and not self._last_payload.is_eof())
+        )
+
+    def cut(self) -> None:
+        if self._wire is not None:
+            self._wire.abort()
+
+    def look(self, now: float) -> None:
+        """End what has taken too long: a head, the reading of an answer, a close."""
+        if self._wire is None:
+            return
+        if self._wire.is_closing():
+            if self._closing_since is None:
+                self._closing_since = now
+            elif now - self._closing_since > LINGER_SECONDS:
+                self._wire.abort()
+        elif self._head_since is not None and now - self._head_since > self._patience.head:
+            if self._head_bytes:
+                self._hang_up(ProblemError.of_status(408))
+            else:
+                self.force_close()
+        elif self._unsent_until is not None and now > self._unsent_until:
+            self._wire.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._wire is not None:
+            unsent = self._wire.get_write_buffer_size()
+            self._unsent_until = self._loop.time() + self._patience.send + unsent / LEAST_BYTES_PER_SECOND
+            self._registry.holds(self, unsent)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unsent_until = None
+        self._registry.sent(self)
 
     def handle_error(
         self,
@@ -63,7 +193,11 @@ class Connection(RequestHandler):
         if resp.status >= FIRST_ERROR and resp.content_type != PROBLEM and not resp.prepared:
             allow = resp.headers.get("Allow")
             resp = ProblemError.of_status(resp.status, {"Allow": allow} if allow else None).to_response()
-        return await super().finish_response(request, resp, start_time)
+        answered = await super().finish_response(request, resp, start_time)
+        self.served = True
+        if self._last_payload is not None and not self._last_payload.is_eof():
+            self._unread = 0
+        return answered
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # aiohttp declares None; asyncio's contract has bool
         """The client will send no more. It may still read, so a request that is under way gets its answer.
@@ -86,66 +220,21 @@ class Connection(RequestHandler):
         log_unexpected(str(args[0]) if args else "the connection", error)
 
 
-class _Refused(asyncio.Protocol):
-    """A connection beyond the limit: told to come back, then closed. It never gets a parser or a task."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        problem = unavailable("Too many connections; nothing was accepted", 1.0)
-        body = problem.to_bytes()
-        head = (
-            f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {PROBLEM}\r\nContent-Length: {len(body)}\r\n"
-            f"Retry-After: {jittered(1.0)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-        )
-        self._transport.write(head.encode() + body)
-        # Closing with unread data would reset the connection, and the client might never see the answer.
-        self._timer = asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._transport.close)
-
-    def data_received(self, data: bytes) -> None:  # noqa: ARG002 - read and dropped
-        self._transport.close()
-
-    def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002 - nothing depends on why
-        self._timer.cancel()
+def on_the_wire(problem: ProblemError) -> bytes:
+    """A problem as a whole answer, for connections that have no request to answer."""
+    body = problem.to_bytes()
+    retry = "".join(f"{name}: {value}\r\n" for name, value in problem.headers.items())
+    phrase = HTTPStatus(problem.status).phrase
+    head = (
+        f"HTTP/1.1 {problem.status} {phrase}\r\nContent-Type: {PROBLEM}\r\nContent-Length: {len(body)}\r\n"
+        f"{retry}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
 
 
-class _Server(web.Server):
-    """Makes our connections, up to a number."""
-
-    def __init__(self, plain: web.Server, max_connections: int) -> None:
-        super().__init__(
-            plain.request_handler,
-            request_factory=plain.request_factory,
-            loop=plain._loop,  # noqa: SLF001 - aiohttp has no way to name another protocol class
-            **plain._kwargs,  # noqa: SLF001
-        )
-        self._max_connections = max_connections
-
-    def __call__(self) -> RequestHandler:
-        if len(self._connections) >= self._max_connections:
-            return cast("RequestHandler", _Refused())
-        return Connection(self, loop=self._loop, **self._kwargs)
-
-
-class Runner(web.AppRunner):
-    """aiohttp's AppRunner with these connections."""
-
-    __slots__ = ("_max_connections",)
-
-    def __init__(
-        self,
-        app: web.Application,
-        *,
-        max_connections: int,
-        access_log_class: type[AbstractAccessLogger],
-        **options: Any,  # noqa: ANN401 - passed on to aiohttp
-    ) -> None:
-        super().__init__(
-            app, access_log_class=access_log_class, auto_decompress=False, lingering_time=LINGER_SECONDS, **options
-        )
-        self._max_connections = max_connections
-
-    async def _make_server(self) -> web.Server:
-        return _Server(await super()._make_server(), self._max_connections)
+def _head_size(message: object) -> int:
+    headers = getattr(message, "raw_headers", ())  # none where the parser refused it
+    return sum(len(name) + len(value) for name, value in headers) + len(getattr(message, "path", ""))
 
 
 def log_unexpected(where: str, error: object) -> None:

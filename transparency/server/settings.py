@@ -31,16 +31,25 @@ class ServerSettings:
     rate_limit: int | None = 60_000
     rate_period: float = 60.0
     max_clients: int = 100_000
+    # Connections in all and from one address (None lifts that, for a server behind a proxy); see connections.py.
     max_connections: int = 2_000
-    # One request's body has this long to arrive; all bodies being held together have this many bytes.
+    max_connections_per_address: int | None = 256
+    # One request's body has this long to arrive; all large bodies being held together have this many bytes.
     body_timeout: float = 30.0
-    max_body_bytes: int = 256 * 1024 * 1024
+    max_body_bytes: int = 128 * 1024 * 1024
     # Records beside the log (PUT /artifacts): the size of one, and how many may be on their way at once.
     max_artifact_bytes: int = 256 * 1024 * 1024
     max_uploads: int = 8
+    # Between requests, for the head of one, for a TLS handshake, and for an answer to be read (beside its size).
     idle_timeout: float = 60.0
+    header_timeout: float = 10.0
+    handshake_timeout: float = 10.0
+    send_timeout: float = 30.0
+    # All answers that wait for their readers together.
+    max_unsent_bytes: int = 128 * 1024 * 1024
     max_header_line: int = 8_190
     max_headers: int = 64
+    max_header_bytes: int = 32 * 1024
     # How long requests in flight have to end when the server is told to stop.
     drain_timeout: float = 30.0
     # "-" is standard error, None no access log.

@@ -17,7 +17,7 @@ from yarl import URL
 
 from transparency.server.access_log import JsonAccessLogger
 from transparency.server.bodies import Bodies
-from transparency.server.protocol import Runner, Site
+from transparency.server.runner import Runner, Site
 from transparency.server.settings import ServerSettings
 
 BODY_GRACE_SECONDS = 2.0
