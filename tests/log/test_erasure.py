@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,10 +63,11 @@ async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_ca
     async with running(made.made) as log:
         others = [await log.register(made.issuer.sign(b"%d" % number * 3000)) for number in range(20)]
         sent = made.issuer.sign(erasing.record())
-        await log.accept(sent)  # a copy in the intake table, whose pages are free afterwards and still say it
+        await log.accept(sent)
         registered = await log.register(sent)
         await erasing.state_audit(made, log)
         made.index()
+        _free_pages(made, sent)
         upto = log.status().size
         before = tree_of(log, upto)
         assert set(files_with(MARKER, [made.made.data])) & {"log.sqlite", "log.sqlite-wal"}
@@ -164,6 +167,16 @@ async def test_a_payload_goes_by_order_only_and_after_an_audit(tmp_path: Path) -
             await erasing.by_order(log, registered.index)
         await erasing.state_audit(made, log)
         assert (await erasing.by_order(log, registered.index)).unfinished == ""
+
+
+def _free_pages(made: Erasing, content: bytes) -> None:
+    """A row of the intake that came and went where SQLite does not overwrite by itself, as most are built."""
+    with closing(sqlite3.connect(made.folder.database, isolation_level=None)) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("INSERT INTO intake VALUES (x'00', ?, 1, 0, 0, 0, NULL, NULL, x'', 0)", (content,))
+        other.execute("DELETE FROM intake WHERE entry = x'00'")
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert other.execute("PRAGMA freelist_count").fetchone()[0] > 0
 
 
 async def _one_erased(tmp_path: Path) -> tuple[Erasing, bytes]:

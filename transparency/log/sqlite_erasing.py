@@ -17,14 +17,16 @@ _TRIES = 3
 
 @contextlib.contextmanager
 def overwriting(connection: Any) -> Iterator[None]:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
-    """What is deleted in here is overwritten with zeros. Not always on: it would slow every batch down."""
+    """What is deleted in here is overwritten with zeros. At other times it is as SQLite was built: some always do."""
+    before = 0
     with contextlib.suppress(Exception):  # where the store is broken, the transaction says so
+        before = int(connection.execute("PRAGMA secure_delete").fetchone()[0])
         connection.execute("PRAGMA secure_delete = ON").fetchone()
     try:
         yield
     finally:
         with contextlib.suppress(Exception):
-            connection.execute("PRAGMA secure_delete = OFF").fetchone()
+            connection.execute(f"PRAGMA secure_delete = {before}").fetchone()
 
 
 def erase(run: Callable[..., Any], indexes: Sequence[int]) -> None:
