@@ -38,6 +38,7 @@ _COMMANDS = {
     "audit": ("transparency.cli.audit", "Replay every registration decision of a log."),
     "retention": ("transparency.cli.retention", "How long records are kept: plan, apply, hold, release."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
+    "witness": ("transparency.cli.witness", "Cosign checkpoints of logs: init, add-log, list, serve, vkey."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }
 

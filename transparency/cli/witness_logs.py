@@ -1,0 +1,188 @@
+"""``transparency witness add-log|list|evidence``: for which logs a witness cosigns, and what it has seen of them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from transparency.cli.errors import CommandError, storage
+from transparency.cli.exits import Exit
+from transparency.cli.files import write_output
+from transparency.cli.output import BAD, done, note, out, print_json, safe, timestamp, warn
+from transparency.cli.settings import json_option
+from transparency.cli.witness_folders import dir_option, require_witness
+from transparency.errors import NoteError, SignatureInvalidError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transparency.witness.folder import WitnessFolder
+    from transparency.witness.logs import KnownLog
+    from transparency.witness.record import Record
+
+
+@click.command("add-log", epilog="\b\nExample: transparency witness add-log --dir ./witness VKEY VKEY2 --url URL")
+@dir_option()
+@click.argument("vkeys", metavar="VKEY…", nargs=-1, required=True)
+@click.option("--url", metavar="URL", help="Where the log is served, for people and monitors.")
+@click.option("--per-minute", type=click.IntRange(0), metavar="N",
+              help="New checkpoints a minute; 0 lifts the limit. Default: 600.")  # fmt: skip
+@click.option("--replace-keys", is_flag=True, help="The log is known by other keys: trust these instead.")
+@json_option()
+def add_log(
+    folder: Path, vkeys: tuple[str, ...], url: str | None, per_minute: int | None, replace_keys: bool, as_json: bool
+) -> None:
+    """Cosign for a log from now on. VKEY… are all of its verifier keys; their name is its origin.
+
+    In force at once, also while the witness runs. What was cosigned for this origin before stays recorded.
+    """
+    from transparency.witness.logs import PER_MINUTE, KnownLog, changing
+
+    found = require_witness(folder)
+    log = _known(vkeys, url, PER_MINUTE if per_minute is None else per_minute or None)
+    with storage(found.state):
+        recorded = _recorded(found).get(log.origin)
+    with changing(found.logs) as logs:
+        before = logs.get(log.origin)
+        if not replace_keys:
+            _refuse_other_keys(before, recorded, log)
+        if before is not None:
+            rate = before.per_minute if per_minute is None else log.per_minute
+            log = KnownLog(log.vkeys, before.url if url is None else url, rate)
+        logs[log.origin] = log
+    size = None if recorded is None else recorded.size
+    if as_json:
+        print_json({"origin": log.origin, "keys": len(log.vkeys), "url": log.url, "recorded-size": size})
+        return
+    done(f"cosigning for {log.origin}, {len(log.vkeys)} key{'s' if len(log.vkeys) > 1 else ''}")
+    if size is not None:
+        note(f"it was cosigned before, up to size {size}, and goes on from there")
+
+
+@click.command("list", epilog="\b\nExample: transparency witness list --dir ./witness")
+@dir_option()
+@json_option()
+def list_(folder: Path, as_json: bool) -> None:
+    """Show the logs: what was cosigned last, what is held against them, what was forgotten."""
+    from transparency.witness.logs import LogList
+    from transparency.witness.state import WitnessState
+
+    found = require_witness(folder)
+    logs = LogList.read(found.logs)
+    with storage(found.state), closing(WitnessState.for_reading(found)) as state:
+        records, evidence, forgotten = state.records(), state.evidence(), state.forgotten()
+    rows = []
+    for origin in sorted({*logs, *records}):
+        log, record = logs.get(origin), records.get(origin)
+        held = [each for each in evidence if each.origin == origin]
+        rows.append({
+            "origin": origin, "listed": log is not None, "url": None if log is None else log.url,
+            "vkeys": [] if log is None else [key.text for key in log.vkeys],
+            "per-minute": None if log is None else log.per_minute,
+            "size": None if record is None else record.size, "root": None if record is None else record.root.hex(),
+            "time": None if record is None else record.time,
+            "forks": sum(each.ground == "fork" for each in held),
+            "unproven": sum(each.ground == "unproven" for each in held),
+            "forgotten": sum(each.origin == origin for each in forgotten),
+        })  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        _print_row(row)
+    if not rows:
+        note(f"there are no logs: transparency witness add-log --dir {folder} VKEY")
+
+
+@click.command(epilog="\b\nExample: transparency witness evidence --dir ./witness --out ./evidence")
+@dir_option()
+@click.option("--out", "target", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="A new folder.")
+@json_option()
+def evidence(folder: Path, target: Path, as_json: bool) -> None:
+    """Write out what logs have signed and this witness did not cosign.
+
+    Of each case three files: N.GROUND.request, as it was sent; N.GROUND.claimed, the checkpoint in it; and
+    N.GROUND.recorded, the one that had been cosigned. Of a *fork* the two checkpoints, both signed by the log,
+    convict it; *unproven* means that nobody has shown the one to extend the other.
+    """
+    from transparency.notes.requests import AddCheckpoint
+    from transparency.witness.state import WitnessState
+
+    found = require_witness(folder)
+    with storage(found.state), closing(WitnessState.for_reading(found)) as state:
+        kept = state.evidence()
+    try:
+        target.mkdir()
+    except OSError as error:
+        raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", "Name a new folder.") from error
+    rows = []
+    for number, each in enumerate(kept, 1):
+        stem = f"{number:04}.{each.ground}"
+        claimed = AddCheckpoint.from_bytes(each.request).checkpoint
+        for ending, content in (("request", each.request), ("claimed", claimed), ("recorded", each.recorded)):
+            if content:
+                write_output(target / f"{stem}.{ending}", content)
+        rows.append({"file": stem, "origin": each.origin, "ground": str(each.ground), "size": each.size,
+                     "root": each.root.hex(), "time": each.time})  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    done(f"{len(rows)} cases in {target}, {sum(each.ground == 'fork' for each in kept)} of them forks")
+
+
+def _known(vkeys: tuple[str, ...], url: str | None, per_minute: int | None) -> KnownLog:
+    from transparency.notes.vkey import VerifierKey
+    from transparency.witness.logs import KnownLog
+
+    if url is not None and (not url.startswith(("https://", "http://")) or not url.isprintable() or " " in url):
+        raise CommandError(Exit.USAGE, f"--url {url!r} is not a URL", "It is like https://log.example/agents.")
+    try:
+        return KnownLog(tuple(VerifierKey.parse(text) for text in vkeys), url, per_minute)
+    except NoteError as error:
+        hint = "`transparency log vkey` prints a log's keys, one a line."
+        raise CommandError(Exit.BAD_INPUT, f"VKEY: {error}", hint) from error
+
+
+def _recorded(found: WitnessFolder) -> Mapping[str, Record]:
+    from transparency.witness.state import WitnessState
+
+    with closing(WitnessState.for_reading(found)) as state:
+        return state.records()
+
+
+def _refuse_other_keys(before: KnownLog | None, recorded: Record | None, log: KnownLog) -> None:
+    """The list may have lost the log; what was cosigned last still says by which keys it was known."""
+    from transparency.notes.checkpoint import open_checkpoint
+
+    other = before is not None and set(before.vkeys) != set(log.vkeys)
+    if before is None and recorded is not None:
+        try:
+            open_checkpoint(recorded.signed, log.vkeys)
+        except SignatureInvalidError:
+            other = True
+    if other:
+        raise CommandError(
+            Exit.REFUSED, f"{log.origin} is known by other keys",
+            "If its operator says that these are its keys now, add --replace-keys. What was cosigned stays recorded.",
+        )  # fmt: skip
+
+
+def _print_row(row: Mapping[str, object]) -> None:
+    console = out()
+    where = "nothing cosigned yet"
+    if row["size"] is not None:
+        time = row["time"]
+        assert isinstance(time, int)  # noqa: S101 - one record has both
+        where = f"size {row['size']} at {timestamp(time)}"
+    console.print(f"{safe(row['origin'])}  {where}{'' if row['listed'] else '  (not on the list)'}")
+    if row["url"]:
+        console.print(f"    {safe(row['url'])}")
+    if row["forks"]:
+        console.print(f"    [{BAD}]forked[/]: {row['forks']} kept as evidence; see `transparency witness evidence`")
+    if row["unproven"]:
+        console.print(f"    {row['unproven']} checkpoints that nobody has shown to extend what is recorded")
+    if row["forgotten"]:
+        warn(f"{row['origin']}: its record was forgotten {row['forgotten']} times by `witness forget`")

@@ -1,0 +1,186 @@
+"""The keeper: takes submissions, decides them one after another, and lets an answer go when its record is durable.
+
+Group commit: what arrives while one batch is being flushed is the next batch. A log alone waits for its own flush,
+many share one. Within a batch each decision sees the ones before it, so two branches of a fork in one batch are
+decided as if one had come later. If the state cannot be written nothing is answered 200 any more, and the process
+must stop: a new start reads what was kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final
+
+from transparency.errors import OverloadedError, StoreError
+from transparency.notes.checkpoint_text import origin_hash
+from transparency.notes.note import Signature
+from transparency.server.limits import RateLimiter
+from transparency.witness.decide import Answer, Submission, decide, read_submission
+from transparency.witness.keys import WitnessKeys
+from transparency.witness.logs import LogList
+from transparency.witness.record import Evidence, Move, Record
+from transparency.witness.state import WitnessState
+
+MAX_WAITING: Final = 1024
+MAX_BATCH: Final = 128
+_MINUTE: Final = 60.0
+_MAX_BUCKETS: Final = 100_000
+_MAX_SEEN: Final = 4096
+_logger = logging.getLogger("transparency.witness")
+
+Outcome = Answer | Exception
+Clock = Callable[[], float]
+
+
+class Keeper:
+    """Owner of the state. ``add`` and ``note_of`` belong to the event loop, everything with a ``_`` to the worker."""
+
+    def __init__(self, state: WitnessState, logs: LogList, keys: WitnessKeys, clock: Clock, monotonic: Clock) -> None:
+        self.logs = logs
+        self.keys = keys
+        self.failed = asyncio.Event()
+        self.failure: StoreError | None = None
+        self._state = state
+        self._clock = clock
+        # How often each log may move; what others replay in its name does not count.
+        self._limiter = RateLimiter(None, _MINUTE, max_clients=_MAX_BUCKETS, clock=monotonic)
+        self._records = state.records()
+        self.evidence_count = state.evidence_count()
+        # What was kept lately, so that the same thing sent again and again is not a write each time.
+        self._seen: set[tuple[str, str, int, bytes]] = set()
+        self._released = {origin_hash(origin): record for origin, record in self._records.items()}
+        self._waiting: deque[tuple[bytes, asyncio.Future[Answer]]] = deque()
+        self._arrived = asyncio.Event()
+        self._worker = ThreadPoolExecutor(1, "keeper")
+        self._crypto = ThreadPoolExecutor(os.cpu_count() or 1, "keeper-crypto")
+        self._task: asyncio.Task[None] | None = None
+
+    # -- the event loop's side -----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Nobody adds any more. What is being flushed ends; what still waits was promised nothing."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._worker.shutdown(wait=True)
+        self._crypto.shutdown(wait=True)
+
+    async def add(self, body: bytes) -> Answer:
+        """The answer to an add-checkpoint request; its record, if it has one, is durable."""
+        if self.failure is not None:
+            raise self.failure
+        if len(self._waiting) >= MAX_WAITING:
+            raise OverloadedError("Too many checkpoints at once; this one was not looked at")
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((body, answered))
+        self._arrived.set()
+        return await answered
+
+    def note_of(self, hashed: str) -> bytes | None:
+        """The last checkpoint cosigned for the origin with this hash, with the cosignatures that were given out."""
+        record = self._released.get(hashed)
+        return None if record is None else record.note
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """By origin, for metrics."""
+        return dict(self._records)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+                bodies = [body for body, _ in batch]
+                # Shielded: a batch that is under way is always brought to its end, and its clients told.
+                outcomes = await asyncio.shield(loop.run_in_executor(self._worker, self._process, bodies))
+                self._release([answered for _, answered in batch], outcomes)
+
+    def _release(self, waiting: Sequence[asyncio.Future[Answer]], outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            if isinstance(outcome, Answer) and outcome.record is not None:
+                self._released[origin_hash(outcome.origin)] = outcome.record
+            if isinstance(outcome, StoreError) and self.failure is None:
+                self.failure = outcome
+                _logger.critical("the state could not be written: the witness stops; a start reads what was kept")
+                self.failed.set()
+        for answered, outcome in zip(waiting, outcomes, strict=True):
+            if answered.done():  # the client went away
+                continue
+            if isinstance(outcome, Answer):
+                answered.set_result(outcome)
+            else:
+                answered.set_exception(outcome)
+
+    # -- the worker's side ---------------------------------------------------------------------------------------
+
+    def _process(self, bodies: Sequence[bytes]) -> list[Outcome]:
+        self.logs.refresh()
+        read = self._crypto.map if len(bodies) > 1 else map
+        pending: dict[str, Record] = {}
+        evidence: list[Evidence] = []
+        outcomes = [
+            self._decided(each, pending, evidence) if isinstance(each, Submission) else each
+            for each in read(self._read, bodies)
+        ]
+        moves = [Move(origin, self._records.get(origin), after) for origin, after in pending.items()]
+        if not moves and not evidence:
+            return outcomes
+        try:
+            if self.failure is not None:
+                raise self.failure  # a batch that was waiting when the one before it failed
+            self._state.commit(moves, evidence)
+        except StoreError as error:
+            return [error] * len(outcomes)
+        self._records.update(pending)
+        if evidence:
+            if len(self._seen) > _MAX_SEEN:
+                self._seen.clear()
+            self._seen.update(map(_tree, evidence))
+            self.evidence_count = self._state.evidence_count()
+        return outcomes
+
+    def _read(self, body: bytes) -> Submission | Outcome:
+        try:
+            return read_submission(body, self.logs.keys_of)
+        except Exception as error:  # noqa: BLE001 - a fault of ours about one request is that request's
+            return error
+
+    def _decided(self, submission: Submission, pending: dict[str, Record], evidence: list[Evidence]) -> Outcome:
+        origin = submission.checkpoint.origin
+        known = pending.get(origin) or self._records.get(origin)
+
+        def cosign(text: bytes, time: int) -> tuple[Signature, ...]:
+            if known is None or not known.has_text(text):
+                self._admit(origin)
+            return self.keys.cosign(text, time)
+
+        try:
+            answer = decide(submission, known, int(self._clock()), cosign)
+        except Exception as error:  # noqa: BLE001 - as above, and the log's rate limit
+            return error
+        if answer.record is not None:
+            pending[origin] = answer.record
+        if answer.evidence is not None and _tree(answer.evidence) not in self._seen:
+            evidence.append(answer.evidence)
+        return replace(answer, origin=origin)
+
+    def _admit(self, origin: str) -> None:
+        log = self.logs.find(origin)
+        if log is not None and log.per_minute is not None:
+            self._limiter.admit(origin, log.per_minute)
+
+
+def _tree(evidence: Evidence) -> tuple[str, str, int, bytes]:
+    return evidence.origin, str(evidence.ground), evidence.size, evidence.root
