@@ -26,6 +26,7 @@ from transparency.verifier.heads import MAX_REMEMBERED
 from transparency.verifier.identity import identity_problem, validity_problem
 from transparency.verifier.receipt_reader import Plain
 from transparency.verifier.report import Check, Claim
+from transparency.verifier.seen import SeenTree
 from transparency.verifier.vouching import Vouched
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ class ReceiptChecks:
         self._standings: dict[tuple[bytes, int], _Standing] = {}
         self._included: dict[tuple[bytes, int], Check] = {}
 
-    def check(self, subject: Subject) -> tuple[list[Check], Registration | None]:
-        """Every receipt in its order, and the first of them that counts (TSt-5)."""
+    def check(self, subject: Subject, voucher: Voucher | None = None) -> tuple[list[Check], Registration | None]:
+        """Every receipt in its order, and the first of them that counts (TSt-5).
+
+        ``voucher``: one that knows of this statement alone, beside those that know of any.
+        """
+        vouchers = self._vouchers if voucher is None else (voucher, *self._vouchers)
         try:
             receipts = receipts_of(subject.message)
         except MalformedError as error:
@@ -99,7 +104,7 @@ class ReceiptChecks:
         checks = [_CARRIES_ONE if count == 1 else Check("receipt", "passed", "", {"receipts": count})]
         registration = None
         for position, data in enumerate(receipts):
-            found = self._check_one(position, data, subject, checks)
+            found = self._check_one(position, data, subject, checks, vouchers)
             registration = registration or found
         if registration is not None:
             checks.append(_REGISTERED)
@@ -107,7 +112,9 @@ class ReceiptChecks:
             checks.append(Check("registered", "not_checked", _why_none_counts(checks)))
         return checks, registration
 
-    def _check_one(self, position: int, data: bytes, subject: Subject, checks: list[Check]) -> Registration | None:
+    def _check_one(
+        self, position: int, data: bytes, subject: Subject, checks: list[Check], vouchers: Sequence[Voucher]
+    ) -> Registration | None:
         """Add the checks of one receipt; give it back if it counts."""
         try:
             receipt = self._heads.reader.plain(data)
@@ -129,8 +136,9 @@ class ReceiptChecks:
                 first = first or (*before, *outcome)
                 continue
             identity, validity, vouched = standing.identity[number], standing.validity[number], None
-            if candidate.trusted.compromised_since is not None and self._vouchers:
-                validity, vouched = self._vouch(candidate, receipt, str(outcome[0].evidence["root"]), validity)
+            if candidate.trusted.compromised_since is not None and vouchers:
+                root = bytes.fromhex(str(outcome[0].evidence["root"]))
+                validity, vouched = _vouch(vouchers, candidate, receipt, root, validity)
             checks += (*before, outcome[0], standing.size, standing.signed, identity, validity)
             if validity.outcome != "passed" or "failed" in (standing.profile.outcome, identity.outcome):
                 return None
@@ -163,21 +171,6 @@ class ReceiptChecks:
         else:
             return included, standing.signed
         return included, Check("head-signature", "failed", detail, receipt=position)
-
-    def _vouch(
-        self, candidate: LogKey, receipt: Plain | Receipt, root: str, validity: Check
-    ) -> tuple[Check, Vouched | None]:
-        """Under a compromised key a receipt counts only if something good commits to the same tree (design §8)."""
-        size = receipt.size if isinstance(receipt, Plain) else receipt.inclusion[0].size
-        problem = ""
-        for voucher in self._vouchers:
-            outcome = voucher.vouch(candidate.log, size, bytes.fromhex(root))
-            if isinstance(outcome, Vouched):
-                detail = "the log's key is compromised, but its tree is a prefix of one that a good key signed"
-                evidence: dict[str, str | int] = {"key": outcome.key.thumbprint.hex(), "size": outcome.size}
-                return Check("key-validity", "passed", detail, evidence, validity.receipt), outcome
-            problem = problem or outcome
-        return validity._replace(detail=f"{validity.detail}; {problem}"), None
 
     def _root(self, receipt: Plain | Receipt, entry: bytes) -> bytes:
         """As ``Receipt.root_for``, which is asked wherever there could be anything to object to."""
@@ -228,6 +221,22 @@ class ReceiptChecks:
 
 def _known_key(position: int, item: LogKey) -> Check:
     return Check("receipt-key", "passed", "", {"key": item.trusted.key.thumbprint.hex()}, position)
+
+
+def _vouch(
+    vouchers: Sequence[Voucher], candidate: LogKey, receipt: Plain | Receipt, root: bytes, validity: Check
+) -> tuple[Check, Vouched | None]:
+    """Under a compromised key a receipt counts only if something good commits to the same tree (design §8)."""
+    size = receipt.size if isinstance(receipt, Plain) else receipt.inclusion[0].size
+    problem = ""
+    for voucher in vouchers:
+        outcome = voucher.vouch(candidate.log, size, root)
+        if isinstance(outcome, Vouched):
+            detail = f"the log's key is compromised, but {outcome.how}"
+            evidence: dict[str, str | int] = {"key": outcome.key, "size": outcome.size}
+            return Check("key-validity", "passed", detail, evidence, validity.receipt), outcome
+        problem = problem or outcome
+    return validity._replace(detail=f"{validity.detail}; {problem}"), None
 
 
 def _why_none_counts(checks: Sequence[Check]) -> str:
@@ -304,13 +313,25 @@ def registration_claims(registration: Registration) -> tuple[Claim, ...]:
     bare, vouched = signer.log.bare, registration.vouched
     basis = "claimed by the holder of the given log key" if bare else "signed by the trusted log"
     values: list[tuple[str, str | int | None]] = [
-        ("log-key", (signer.trusted.key if vouched is None else vouched.key).thumbprint.hex()),
+        ("log-key", signer.trusted.key.thumbprint.hex() if vouched is None else vouched.key),
         ("log-iss", receipt.iss),
         ("log-origin", receipt.sub),
         ("head-time", registration.time),
     ]
     if signer.log.leaf == "digest":
         values.append(("entry-id", entry_id(registration.entry)))
-    if receipt.tree_size is not None:
+    if vouched is not None and vouched.index is not None:
+        # What a compromised key signed of size and index is worth nothing: the voucher has its own.
+        values += [("tree-size", vouched.size), ("index", vouched.index)]
+    elif receipt.tree_size is not None:
         values += [("tree-size", receipt.tree_size), ("index", receipt.inclusion[0].index)]
     return tuple(Claim(name, value, basis) for name, value in values if value is not None)
+
+
+def registered_tree(registration: Registration) -> SeenTree | None:
+    """The tree that the log signed, if its origin is pinned, its size signed (RC-18) and its key good."""
+    read, log = registration.receipt, registration.signer.log
+    receipt = read.receipt() if isinstance(read, Plain) else read
+    if log.origin is None or receipt.tree_size is None or registration.vouched is not None:
+        return None
+    return SeenTree(log.origin, receipt.tree_size, receipt.root_for(registration.entry))

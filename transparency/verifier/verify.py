@@ -16,10 +16,11 @@ from transparency.verifier.chain_checks import chain_claims, check_chain, is_lin
 from transparency.verifier.heads import HeadCache
 from transparency.verifier.issuer_times import check_key_time
 from transparency.verifier.message_reader import read_message
-from transparency.verifier.receipt_checks import ReceiptChecks, registration_claims
+from transparency.verifier.receipt_checks import ReceiptChecks, registered_tree, registration_claims
 from transparency.verifier.record_checks import check_envelope, check_records, record_claims
 from transparency.verifier.redaction_checks import Redactions, check_redactions
 from transparency.verifier.report import Check, Facts, Report
+from transparency.verifier.seen import SeenTree, SeenTrees
 from transparency.verifier.statement_checks import (
     Subject,
     check_issuer,
@@ -31,11 +32,13 @@ from transparency.verifier.statement_checks import (
 )
 from transparency.verifier.trust import KeyIndex, TrustStore
 from transparency.verifier.vouching import ConsistencyReceipts
+from transparency.verifier.witness_checks import WitnessChecks, WitnessedEntry
 from transparency.verifier.x509_checks import CertificateChecks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from transparency.notes.policy import WitnessPolicy
     from transparency.records.disclosure import Disclosure
     from transparency.records.trace_metadata import Look
     from transparency.verifier.receipt_checks import Registration
@@ -81,13 +84,25 @@ class Verifier:
         heads: HeadCache | None = None,
         *,
         consistency: Iterable[bytes] = (),
+        witness_policy: WitnessPolicy | None = None,
+        seen: SeenTrees | None = None,
     ) -> None:
-        """``consistency``: receipts that help those under a compromised key (vouching.py)."""
+        """``consistency``: receipts that help those under a compromised key (vouching.py), or lead from trees seen.
+
+        ``witness_policy``: whose cosignatures are asked for (witness_checks.py). ``seen``: trees that each registration
+        is compared with; it is brought up to date.
+        """
         self.options = options
         self.heads = HeadCache() if heads is None else heads
         self._keys = KeyIndex(trust)
         given = tuple(consistency)
-        vouchers = (ConsistencyReceipts(given, self._keys),) if given else ()
+        self._consistency = ConsistencyReceipts(given, self._keys) if given else None
+        vouchers = () if self._consistency is None else (self._consistency,)
+        self._seen = seen
+        self._witness_checks = None
+        if witness_policy is not None:
+            leaves = {log.origin: log.leaf for log in trust.logs if log.origin is not None}
+            self._witness_checks = WitnessChecks(witness_policy, leaves)
         self._receipt_checks = ReceiptChecks(self._keys, self.heads, strict=options.strict, vouchers=vouchers)
         self._certificate_checks = CertificateChecks(self._keys, options.now)
         required = {"form"}
@@ -95,6 +110,8 @@ class Verifier:
             required.add("registered")
         if not options.receipt_only or self._keys.has_issuers:
             required.add("issuer-signature")
+        if witness_policy is not None:
+            required.add("witness-quorum")
         self._required = frozenset(required)
         self._required_of_envelope = self._required if options.receipt_only else self._required | {"envelope"}
 
@@ -105,11 +122,12 @@ class Verifier:
         *,
         disclosures: Sequence[Disclosure] = (),
         earlier: Iterable[bytes] = (),
+        proofs: Iterable[bytes] = (),
     ) -> Report:
         """Verify a (transparent) statement; ``payload`` is its detached payload, or the record of its envelope.
 
         ``disclosures`` are redacted originals to be held against it; ``earlier`` are statements among which the one
-        that this one continues may be.
+        that this one continues may be; ``proofs`` are tlog-proofs to be looked at instead of those in its receipts.
         """
         try:
             message = read_message(data)
@@ -122,7 +140,8 @@ class Verifier:
             check_profile(subject, keys, strict=self.options.strict),
             check_payload(subject, payload),
         ]
-        receipts, registration = self._receipts(subject)
+        witnessing, witnessed = self._witnessed(subject, proofs)
+        receipts, registration = self._receipts(subject, witnessed)
         if self._keys.has_roots:
             certificate, keys = self._certificate_checks.check(subject, keys, registration)
             checks += certificate
@@ -130,6 +149,9 @@ class Verifier:
         records, look = self._records(subject)
         checks += issuer
         checks += receipts
+        checks += witnessing
+        if self._seen is not None:
+            checks.append(self._judge_tree(self._seen, witnessed, registration))
         checks += records
         redactions = _NO_REDACTIONS
         if not self.options.receipt_only:
@@ -138,7 +160,7 @@ class Verifier:
             if disclosures or labels.REDACTIONS in message.headers:
                 redactions = check_redactions(subject, disclosures)
                 checks += redactions.checks
-        facts = partial(_facts, subject, signer, registration, look, redactions, self.options)
+        facts = partial(_facts, subject, signer, registration, witnessed, look, redactions, self.options)
         required = self._required if subject.envelope is None else self._required_of_envelope
         return Report(tuple(checks), required, facts)
 
@@ -155,10 +177,28 @@ class Verifier:
         timely = check_key_time(end, registration)
         return [*checks, timely], signer if timely.outcome == "passed" else None
 
-    def _receipts(self, subject: Subject) -> tuple[list[Check], Registration | None]:
+    def _witnessed(self, subject: Subject, proofs: Iterable[bytes]) -> tuple[list[Check], WitnessedEntry | None]:
+        return ([], None) if self._witness_checks is None else self._witness_checks.check(subject, proofs)
+
+    def _judge_tree(
+        self, seen: SeenTrees, witnessed: WitnessedEntry | None, registration: Registration | None
+    ) -> Check:
+        tree = None
+        if witnessed is not None:
+            tree = SeenTree.of(witnessed.signed)
+        elif registration is not None:
+            tree = registered_tree(registration)
+        if tree is None:
+            detail = (
+                "there is no tree to compare: a receipt of a log whose origin is pinned (--trust), or a witnessed proof"
+            )
+            return Check("tree-seen", "not_checked", detail, essential=True)
+        return seen.judge(tree, self._consistency)
+
+    def _receipts(self, subject: Subject, witnessed: WitnessedEntry | None) -> tuple[list[Check], Registration | None]:
         if self.options.statement_only:
             return [Check("receipt", "not_checked", _NOT_ASKED)], None
-        return self._receipt_checks.check(subject)
+        return self._receipt_checks.check(subject, witnessed)
 
     def _records(self, subject: Subject) -> tuple[list[Check], Look | None]:
         if not self.options.receipt_only:
@@ -172,6 +212,7 @@ def _facts(
     subject: Subject,
     signer: IssuerKey | None,
     registration: Registration | None,
+    witnessed: WitnessedEntry | None,
     look: Look | None,
     redactions: Redactions,
     options: Options,
@@ -180,7 +221,8 @@ def _facts(
     vouched = signer is not None or (registration is not None and registration.signer.log.leaf != "nil-payload")
     return Facts(
         () if signer is None else issuer_claims(subject, signer) + chain_claims(subject, issuer_basis(signer)),
-        () if registration is None else registration_claims(registration),
+        (() if registration is None else registration_claims(registration))
+        + (() if witnessed is None else witnessed.claims),
         record_claims(subject, look) + redactions.claims if vouched and not options.receipt_only else (),
     )
 

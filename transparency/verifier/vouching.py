@@ -2,8 +2,8 @@
 
 Whoever holds a compromised key can sign any tree under any time, so its signature proves nothing, early or late. What
 is left of a receipt is its path: the statement lies in the tree of this size and root. A *voucher* shows that this tree
-is the log's all the same. Here that is a consistency receipt under a good key of the same log; a witnessed checkpoint
-is another, and comes in at the same place: whatever has :meth:`Voucher.vouch`.
+is the log's all the same, or that the statement lies in another that is. Here that is a consistency receipt under a
+good key of the same log; a witnessed checkpoint (witness_checks.py) is another.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from transparency.errors import MalformedError, TransparencyError
+from transparency.merkle.proofs import verify_consistency as prove_consistency
 from transparency.statements.receipt import Receipt
 from transparency.verifier.identity import identity_problem, validity_problem
 
@@ -26,11 +27,16 @@ MAX_CONSISTENCY: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """The tree is the log's: it was there by *time*, says *key*, over its tree of *size*."""
+    """The statement is in the log: it was there by *time*, says *key*, over its tree of *size*.
 
-    key: PublicKey
+    ``index`` is None where the receipt's own tree was shown to be the log's: then its size and index hold too.
+    """
+
+    key: str
     size: int
     time: int | None
+    how: str
+    index: int | None = None
 
 
 class Voucher(Protocol):
@@ -38,6 +44,9 @@ class Voucher(Protocol):
 
     def vouch(self, log: LogTrust, size: int, root: bytes) -> Vouched | str:
         """Whether the tree of *size* and *root* is that log's; why that cannot be said, otherwise."""
+
+
+_PREFIX: Final = "its tree is a prefix of one that a good key signed"
 
 
 class ConsistencyReceipts:
@@ -64,6 +73,19 @@ class ConsistencyReceipts:
             problem = outcome
         return problem
 
+    def connect(self, old: tuple[int, bytes], new: tuple[int, bytes]) -> bool:
+        """Whether the *new* tree extends the *old* one (each a size and a root, both known to be the log's word).
+
+        False where no receipt is between these sizes; ProofError where one is, and its path says otherwise. A path
+        needs no signature here: between two trees that are known it holds or it does not.
+        """
+        for receipt in self._by_size.get(old[0], ()):
+            for proof in receipt.consistency:
+                if (proof.old_size, proof.new_size) == (old[0], new[0]):
+                    prove_consistency(old[0], new[0], old[1], new[1], proof.path)
+                    return True
+        return False
+
     def _climb(self, receipt: Receipt, log: LogTrust, size: int, root: bytes) -> Vouched | str:
         if receipt.tree_size is None:
             return "the consistency receipt does not sign its tree size"
@@ -73,7 +95,7 @@ class ConsistencyReceipts:
                 continue
             problem = _not_good(receipt, item) or _prove(receipt, size, root, item.trusted.key)
             if not problem:
-                return Vouched(item.trusted.key, receipt.tree_size, receipt.iat)
+                return Vouched(item.trusted.key.thumbprint.hex(), receipt.tree_size, receipt.iat, _PREFIX)
         return problem
 
 
