@@ -16,6 +16,7 @@ import aiohttp
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey, Signer
+from transparency.log.checkpoints import PublishSettings
 from transparency.log.create import create_log
 from transparency.log.documents import sign_document
 from transparency.log.log import Log, system_clock
@@ -122,6 +123,7 @@ async def served(
     *,
     clock: Callable[[], float] | None = None,
     token_clock: Callable[[], float] | None = None,
+    publish: PublishSettings | None = None,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     """A new log with one registered issuer, open unless the test says otherwise."""
@@ -140,7 +142,7 @@ async def served(
     try:
         await log.start()
         async with (
-            listening(log, options, tokens, **({"clock": clock} if clock else {})) as (service, url),
+            listening(log, options, tokens, publish=publish, **({"clock": clock} if clock else {})) as (service, url),
             aiohttp.ClientSession(auto_decompress=False) as session,
         ):
             yield Served(log, service, tokens, url, issuer, session)
@@ -177,6 +179,8 @@ def check_documented(document: dict[str, Any], method: str, target: str, reply: 
 
 def _fits(template: str, path: str) -> bool:
     parts, pattern = path.split("/"), template.split("/")
+    if pattern[-1] == "{path}":
+        parts[len(pattern) - 1 :] = ["/".join(parts[len(pattern) - 1 :])]
     return len(parts) == len(pattern) and all(
         want == have or want.startswith("{") for want, have in zip(pattern, parts, strict=True)
     )

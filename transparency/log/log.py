@@ -176,6 +176,11 @@ class Log:
         return self._opened.folder.path
 
     @property
+    def opened(self) -> Opened:
+        """Its parts, for who works beside it. Writes to the store go through the sequencer."""
+        return self._opened
+
+    @property
     def policy(self) -> Policy:
         return self._in_force.policy.policy
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey, Signer
-from transparency.errors import LogUnusableError, StoreError, TransparencyError
+from transparency.errors import LogUnusableError, MalformedError, StoreError, TransparencyError
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
@@ -23,11 +23,12 @@ from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import RightEdge, TileHashes
+from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.policy import keyset
 from transparency.statements.receipt import SignedHead
 
 INIT_SIZE = 2
-_RESTORE = (
+OLD_COPY = (
     "Put the newest copy back, or start a new log with `transparency log restore --new-origin`. "
     "Continuing from here would give two histories under one name"
 )
@@ -105,6 +106,7 @@ def _check(
 ) -> Opened:
     tip = store.take_over()
     head = check_tip(store, tip)
+    check_published(store, tip)
     in_force = load_in_force(store, config.origin, config.policy_key)
     if in_force.keys.keys.iss != config.iss:
         raise LogUnusableError(
@@ -138,16 +140,29 @@ def check_tip(store: Store, tip: Tip) -> SignedHead:
     if tip.size < INIT_SIZE or head is None:
         raise LogUnusableError("the log holds no signed head; it was not made by `transparency init`")
     if (head.size, head.root) != (tip.size, tip.root):
-        raise LogUnusableError(f"the newest head (size {head.size}) and the tip (size {tip.size}) disagree. {_RESTORE}")
+        raise LogUnusableError(f"the newest head (size {head.size}) and the tip (size {tip.size}) disagree. {OLD_COPY}")
     try:
         root = RightEdge.load(tip.size, store.tile).root()
     except StoreError as error:
-        raise LogUnusableError(f"the tree's right edge cannot be read: {error}. {_RESTORE}") from error
+        raise LogUnusableError(f"the tree's right edge cannot be read: {error}. {OLD_COPY}") from error
     if root != tip.root:
         raise LogUnusableError(
-            f"the stored tiles do not give the root of the newest head (size {tip.size}). {_RESTORE}"
+            f"the stored tiles do not give the root of the newest head (size {tip.size}). {OLD_COPY}"
         )
     return head
+
+
+def check_published(store: Store, tip: Tip) -> None:
+    """What was published last is of this tree."""
+    note = store.newest_checkpoint()
+    if note is None:
+        return
+    try:
+        last = SignedCheckpoint.from_bytes(note).checkpoint
+    except MalformedError as error:
+        raise LogUnusableError(f"the newest published checkpoint cannot be read: {error}. {OLD_COPY}") from error
+    if last.size > tip.size or root_at(last.size, TileHashes(store.tile)) != last.root:
+        raise LogUnusableError(f"the tree is not the one that was published at size {last.size}. {OLD_COPY}")
 
 
 def check_head_signature(head: SignedHead, in_force: InForce) -> None:
@@ -165,11 +180,11 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
     if mark.size > tip.size:
         raise LogUnusableError(
             f"the log {origin} has {tip.size} entries, but had {mark.size} when it last ran: "
-            f"an older copy was put back. {_RESTORE}"
+            f"an older copy was put back. {OLD_COPY}"
         )
     if root_at(mark.size, TileHashes(store.tile)) != mark.root:
         raise LogUnusableError(
-            f"the log {origin} differs from the one that last ran: at size {mark.size} its root is another. {_RESTORE}"
+            f"the log {origin} differs from the one that last ran: at size {mark.size} its root is another. {OLD_COPY}"
         )
 
 

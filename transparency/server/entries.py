@@ -11,12 +11,13 @@ from aiohttp import web
 from transparency.cose.cbor import encode
 from transparency.errors import MalformedError, NotFoundError, RefusedError, TransparencyError
 from transparency.log.log import Accepted, Failed, Found, Log, Pending, Registered
-from transparency.server import media
+from transparency.server import media, tiles
 from transparency.server.access import check_issuer
 from transparency.server.access_log import ENTRY, TOKEN
 from transparency.server.forms import StatementForm
 from transparency.server.problems import ProblemError, jittered
 from transparency.server.service import SERVICE, Service, finish, matches, negotiated, preferred, query_number
+from transparency.statements.receipt import with_tlog_proof
 from transparency.statements.statement import Entry, Statement, entry_id, parse_entry_id
 
 STATEMENT_TYPES = (media.COSE, media.STATEMENT, media.FORM)
@@ -55,12 +56,14 @@ async def receipt(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     entry = _entry_of_path(request)
     size = query_number(request, "size")
+    witnessed = _wants_witnessed(request)
     kind = negotiated(request, *_RECEIPT_TYPES)
     try:
         index = _index_of(service.log, entry)
     except _StillPendingError:
-        headers = {"Retry-After": jittered(service.settings.retry_after), "Cache-Control": "no-store"}
-        return web.Response(status=204, headers=headers)
+        return _not_yet(service)
+    if witnessed:
+        return _witnessed(request, service, index, size, kind)
     head_size = service.log.receipt_head(index).size if size is None else size
     etag = f'"{index}-{head_size}-{"r" if kind == media.RECEIPT else "c"}"'
     path = f"/entries/{entry_id(entry)}" + ("" if size is None else f"?size={size}")
@@ -75,6 +78,20 @@ async def receipt(request: web.Request) -> web.StreamResponse:
     if matches(request, etag):
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, headers={**headers, "Content-Type": kind})
+
+
+async def proof(request: web.Request) -> web.StreamResponse:
+    """``GET /entries/{id}/proof``: the entry's path to a published checkpoint, as a tlog-proof file (P-1)."""
+    service = request.app[SERVICE]
+    try:
+        index = _index_of(service.log, _entry_of_path(request))
+    except _StillPendingError:
+        return _not_yet(service)
+    negotiated(request, "text/plain")
+    found = service.publisher.proof(index)
+    if found is None:
+        return _not_yet(service)
+    return tiles.answer(request, found, tiles.TEXT, _SHORT)
 
 
 async def statement(request: web.Request) -> web.StreamResponse:
@@ -93,6 +110,30 @@ async def siblings(request: web.Request) -> web.StreamResponse:
     kind = negotiated(request, media.CBOR)
     ids = [entry_id(entry) for _, entry in service.log.siblings(index)]
     return web.Response(body=encode(ids), headers={"Content-Type": kind, "Cache-Control": "no-store"})
+
+
+def _witnessed(request: web.Request, service: Service, index: int, size: int | None, kind: str) -> web.StreamResponse:
+    """A receipt that carries its tlog-proof: what an auditor needs to ask a quorum of witnesses offline."""
+    receipt = service.log.receipt(index, size)
+    found = service.publisher.proof(index)
+    if found is None:
+        return _not_yet(service)
+    query = "?witnessed=1" if size is None else f"?size={size}&witnessed=1"
+    location = service.location(request, f"/entries/{request[ENTRY]}{query}")
+    more = {"Location": location, "Vary": "Accept"}
+    return tiles.answer(request, with_tlog_proof(receipt, found), kind, _SHORT, more)
+
+
+def _wants_witnessed(request: web.Request) -> bool:
+    values = request.query.getall("witnessed", ())
+    if values not in ((), ["1"]):
+        raise ProblemError.malformed("'witnessed' is 1, or it is left out")
+    return bool(values)
+
+
+def _not_yet(service: Service) -> web.Response:
+    headers = {"Retry-After": jittered(service.settings.retry_after), "Cache-Control": "no-store"}
+    return web.Response(status=204, headers=headers)
 
 
 def statement_type(request: web.Request) -> media.MediaType:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -15,10 +16,23 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 Gauges = Callable[[], Iterable[tuple[str, str, float]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A count by labels: its name, what it says, the labels, and for each of their values how many."""
+
+    name: str
+    words: str
+    labels: tuple[str, ...]
+    values: Sequence[tuple[tuple[str, ...], float]]
+
+
+Counts = Callable[[], Iterable[Labelled]]
+
+
 class Metrics:
     """Label values come from our own tables only: route templates, known methods, titles of problems."""
 
-    def __init__(self, gauges: Gauges) -> None:
+    def __init__(self, gauges: Gauges, counts: Counts = tuple) -> None:
         self._registry = CollectorRegistry()
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
@@ -41,6 +55,7 @@ class Metrics:
             registry=self._registry,
         )
         self._registry.register(_Gauges(gauges))
+        self._registry.register(_Counts(counts))
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         key = (route, method, status)
@@ -68,3 +83,17 @@ class _Gauges(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         for name, words, value in self._read():
             yield GaugeMetricFamily(f"transparency_{name}", words, value=value)
+
+
+class _Counts(Collector):
+    """Counted elsewhere, read when scraped."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._read = counts
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        for each in self._read():
+            family = CounterMetricFamily(f"transparency_{each.name}", each.words, labels=each.labels)
+            for labels, value in each.values:
+                family.add_metric(labels, value)
+            yield family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,8 @@ from transparency.server.endpoints import Answer, Endpoint, Parameter
 from transparency.server.tokens import Scope
 from transparency.statements.media_types import PROBLEM
 
+# `{path:.+}` is the router's way to let a parameter have slashes; a document has no word for it.
+_PATTERN = re.compile(r":[^{}]+\}")
 _BINARY = {"type": "string", "format": "binary"}
 _TEXT = ("text/", "application/toml", "application/json")
 _PROBLEM = {
@@ -29,7 +32,7 @@ def openapi(endpoints: Iterable[Endpoint], *, version: str, open_scopes: frozens
     """*open_scopes* are those that need no token on this server."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        item = paths.setdefault(endpoint.path, {})
+        item = paths.setdefault(_PATTERN.sub("}", endpoint.path), {})
         item[endpoint.method.lower()] = _operation(endpoint, open_scopes, body=True)
         if endpoint.method == "GET":
             item["head"] = _operation(endpoint, open_scopes, body=False)

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from transparency.errors import TransparencyError
+from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.folder import Folder
 from transparency.log.log import Log
 from transparency.log.search import SearchIndex
 from transparency.server import media, metrics
+from transparency.server.metrics import Labelled
 from transparency.server.problems import unavailable
 from transparency.server.service import SERVICE
 
@@ -53,7 +55,7 @@ async def openapi_document(request: web.Request) -> web.StreamResponse:
     return web.Response(body=body, headers={"Content-Type": media.JSON, "Cache-Control": "public, max-age=300"})
 
 
-def log_gauges(log: Log) -> Iterable[tuple[str, str, float]]:
+def gauges(log: Log, publisher: CheckpointPublisher) -> Iterable[tuple[str, str, float]]:
     status = log.status()
     yield "accepted", "Statements that entered the queue since this process started", status.accepted
     yield "sequenced", "Statements committed to the tree since this process started", status.sequenced
@@ -64,4 +66,20 @@ def log_gauges(log: Log) -> Iterable[tuple[str, str, float]]:
     yield "policy_generation", "Generation of the policy in force", status.generation
     indexed = SearchIndex(Folder(log.data).search).indexed()
     yield "search_lag", "Entries that are not in the search index yet", max(status.size - indexed, 0)
+    yield "checkpoint_entries", "Size of the tree under the newest published checkpoint", publisher.published.size
+    yield "checkpoint_behind", "Entries with a receipt and under no published checkpoint yet", publisher.behind
+    yield "checkpoint_failures", "Publications that failed since this process started", publisher.failures
+    yield "checkpoint_cosignatures", "Witnesses that cosigned the newest published checkpoint", publisher.cosignatures
+    yield "checkpoint_witnessed", "1 if a quorum cosigned the newest published checkpoint", float(publisher.witnessed)
     yield "ready", "1 if the sequencer lives", 1.0 if status.alive else 0.0
+
+
+def witness_counts(publisher: CheckpointPublisher) -> Iterable[Labelled]:
+    """What became of each question to a witness; names and outcomes are the operator's and our own."""
+    witnesses = () if publisher.witnesses is None else publisher.witnesses.all
+    yield Labelled(
+        "witness_answers",
+        "Questions to a witness since this process started, by what became of them",
+        ("witness", "outcome"),
+        [((each.label, str(what)), count) for each in witnesses for what, count in each.outcomes.items()],
+    )

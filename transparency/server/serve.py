@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager
 
 from transparency.log.access_digests import AccessDigests
 from transparency.log.admin import AdminServer
+from transparency.log.checkpoints import PublishSettings
 from transparency.log.log import Log
 from transparency.log.search_worker import SearchWorker
+from transparency.log.witness_check import check_before_start
 from transparency.server.access_log import access_log
 from transparency.server.app import create_app
 from transparency.server.service import SERVICE, Service
@@ -23,19 +25,32 @@ from transparency.server.site import first, on_a_socket, runner_of, stop_signal
 from transparency.server.tokens import TokenStore
 
 
-async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready: Callable[[str], None]) -> None:
+async def serve(
+    log: Log,
+    settings: ServerSettings,
+    tokens: TokenStore,
+    on_ready: Callable[[str], None],
+    publish: PublishSettings | None = None,
+) -> None:
     """Run until SIGTERM or SIGINT. *on_ready* gets the URL once requests are answered.
 
-    The log is started here and stopped here. If its store fails, the service stops itself and raises
-    :class:`StoreError`: whoever runs it must notice, and the next start reads what was kept.
+    Before anything else the witnesses are asked whether this is the newest state of the log (design §4). The log is
+    started here and stopped here. If its store fails, the service stops itself and raises :class:`StoreError`: whoever
+    runs it must notice, and the next start reads what was kept.
     """
-    await log.start(manifests=True)
+    publish = publish or PublishSettings()
+    try:
+        await check_before_start(log, publish)
+        await log.start(manifests=True)
+    except BaseException:
+        await log.stop()
+        raise
     admin = AdminServer(log)
     digests = AccessDigests(log.data, log.origin, log.operate)
     try:
         await digests.start()
         await admin.start()
-        async with SearchWorker(log.data), listening(log, settings, tokens) as (service, url):
+        async with SearchWorker(log.data), listening(log, settings, tokens, publish=publish) as (service, url):
             with stop_signal() as told:
                 on_ready(url)
                 await first(told, service.failed)
@@ -49,10 +64,14 @@ async def serve(log: Log, settings: ServerSettings, tokens: TokenStore, on_ready
 
 @asynccontextmanager
 async def listening(
-    log: Log, settings: ServerSettings, tokens: TokenStore, clock: Callable[[], float] = time.monotonic
+    log: Log,
+    settings: ServerSettings,
+    tokens: TokenStore,
+    clock: Callable[[], float] = time.monotonic,
+    publish: PublishSettings | None = None,
 ) -> AsyncIterator[tuple[Service, str]]:
     """A started log on a socket, for the time of the block. Leaving it waits for the requests in flight."""
-    app = create_app(log, settings, tokens, clock)
+    app = create_app(log, settings, tokens, clock, publish)
     service = app[SERVICE]
     log.on_failure = service.stop_for
 
@@ -63,9 +82,11 @@ async def listening(
         runner = runner_of(app, settings, lines)
         await runner.setup()
         try:
+            await service.publisher.start()
             async with on_a_socket(runner, settings, service.bodies, stopping) as url:
                 yield service, url
         finally:
+            await service.publisher.stop()
             if service.background:
                 await asyncio.wait(set(service.background), timeout=settings.drain_timeout)
             await service.recorder.close()

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from transparency.errors import StoreError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
+from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.keyset import ServiceKeys
@@ -49,6 +50,7 @@ class Service:
     limiter: RateLimiter
     artifacts: ArtifactStore
     recorder: Recorder
+    publisher: CheckpointPublisher
     endpoints: dict[Handler, Endpoint] = field(default_factory=dict)
     stopping: bool = False
     # Set when the store failed: the process has to stop rather than guess (design §4).

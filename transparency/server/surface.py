@@ -14,6 +14,7 @@ from transparency.server import (
     policy,
     search,
     search_parameters,
+    tiles,
 )
 from transparency.server.endpoints import Answer, Endpoint, Parameter
 from transparency.server.tokens import Scope
@@ -52,8 +53,47 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             204: Answer("Registration is in progress", (), ("Retry-After",)),
             304: Answer("The receipt the client has is current", (), ("ETag",)),
         },
-        parameters=(_ID, Parameter("size", "query", "Size of a stored tree head to prove the entry under", _SIZE)),
+        parameters=(
+            _ID,
+            Parameter("size", "query", "Size of a stored tree head to prove the entry under", _SIZE),
+            Parameter("witnessed", "query", "1: with a tlog-proof at label -70104, once a checkpoint covers the entry"),
+        ),
         errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/entries/{id}/proof",
+        entries.proof,
+        "The tlog-proof of an entry: its path to a published checkpoint (C2SP tlog-proof)",
+        {
+            200: Answer("The proof", ("text/plain",), ("ETag", "Cache-Control")),
+            204: Answer("No published checkpoint covers the entry yet", (), ("Retry-After",)),
+            304: Answer("The proof the client has is current", (), ("ETag",)),
+        },
+        parameters=(_ID,),
+        errors=frozenset({404, 406}),
+    ),
+    Endpoint(
+        "GET",
+        "/checkpoint",
+        tiles.checkpoint,
+        "The newest published checkpoint, with the cosignatures of witnesses (C2SP tlog-checkpoint)",
+        {
+            200: Answer("The signed note", ("text/plain",), ("ETag", "Cache-Control")),
+            304: Answer("The checkpoint the client has is the newest", (), ("ETag",)),
+        },
+    ),
+    Endpoint(
+        "GET",
+        "/tile/{path:.+}",
+        tiles.tile,
+        "A tile of the tree or its entries: L/N[.p/W] or entries/N[.p/W] (C2SP tlog-tiles)",
+        {
+            200: Answer("Hashes, or entries each after its length", (media.OCTETS,), ("ETag", "Cache-Control")),
+            304: Answer("The client has it", (), ("ETag",)),
+        },
+        parameters=(Parameter("path", "path", "Level, or `entries`, then the index in groups of three digits"),),
+        errors=frozenset({404}),
     ),
     Endpoint(
         "GET",

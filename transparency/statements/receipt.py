@@ -102,6 +102,15 @@ def consistency_receipt(head: SignedHead, old_size: int, path: Sequence[bytes]) 
     return _assemble(head, _CONSISTENCY_VDP, _proof(old_size, head.size, path))
 
 
+def with_tlog_proof(receipt: bytes, proof: bytes) -> bytes:
+    """The receipt with a tlog-proof beside its own (-70104): what is signed stays as it is.
+
+    Two proofs of one entry: this one leads to a checkpoint that witnesses cosigned, so that it is checked offline.
+    """
+    message = Sign1.from_bytes(receipt)
+    return message.with_unprotected({**message.unprotected, labels.TLOG_PROOF: proof}).to_bytes()
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """A receipt whose form is right; its signature and proof are checked by the methods below."""
