@@ -9,22 +9,19 @@ import asyncio
 import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 
+from tests.faults.forks import Forks, forking
 from tests.faults.ledger import Ledger
 from transparency.log.log import system_clock
 from transparency.statements.statement import Statement, entry_id
 from transparency.testing import MadeLog, make_log, running
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("TRANSPARENCY_KILLS", "200"))
 SEED = int(os.environ.get("TRANSPARENCY_KILL_SEED", str(random.SystemRandom().randrange(2**32))))
 CLIENTS = 10
@@ -76,40 +73,6 @@ class _Clients:
             raise AssertionError(f"an unexpected answer: {status} {body!r}")
 
 
-class _Forks:
-    """The process that forks servers, and the server of this round."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    async def start(self) -> int:
-        self._say("start")
-        word, pid = (await self._line()).split()
-        assert word == "started"
-        return int(pid)
-
-    async def ready(self) -> str:
-        word, _, rest = (await self._line()).partition(" ")
-        assert word == "ready", f"the server did not start after a kill: {rest}"
-        return rest
-
-    async def reap(self) -> tuple[int, str]:
-        self._say("reap")
-        while not (line := await self._line()).startswith("reaped"):
-            assert line.startswith("ready"), line
-        _, status, phase = line.split(" ", 2)
-        return int(status), phase
-
-    def _say(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n".encode())
-
-    async def _line(self) -> str:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(30):
-            return (await self._process.stdout.readline()).decode().strip()
-
-
 async def test_whatever_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     print(f"\nTRANSPARENCY_KILL_SEED={SEED}")  # noqa: T201 - to repeat a failure
     chance = random.Random(SEED)
@@ -117,7 +80,7 @@ async def test_whatever_was_acknowledged_survives_kill_9(tmp_path: Path) -> None
     made = make_log(tmp_path / "log", clock=system_clock)
     clients = _Clients(made, chance)
     phases: Counter[str] = Counter()
-    async with _forks(made) as forks:
+    async with forking("tests.faults.kill_server", str(made.data), str(made.watermark)) as forks:
         for _ in range(KILLS):
             phases[await _round(forks, clients, chance)] += 1
 
@@ -139,7 +102,7 @@ async def test_whatever_was_acknowledged_survives_kill_9(tmp_path: Path) -> None
     assert len(phases) >= min(5, KILLS // 20), "the kills did not hit varied phases"
 
 
-async def _round(forks: _Forks, clients: _Clients, chance: random.Random) -> str:
+async def _round(forks: Forks, clients: _Clients, chance: random.Random) -> str:
     """One server from its fork to its death under load. Returns what it was doing when it died."""
     pid = await forks.start()
     try:
@@ -164,24 +127,3 @@ async def _under_load(url: str, clients: _Clients, pid: int, seconds: float) -> 
             group.create_task(clients.one_client(session, url))
         await asyncio.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
-
-
-@asynccontextmanager
-async def _forks(made: MadeLog) -> AsyncIterator[_Forks]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.faults.kill_server",
-        str(made.data),
-        str(made.watermark),
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield _Forks(process)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        async with asyncio.timeout(10):
-            await process.wait()
