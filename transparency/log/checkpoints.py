@@ -154,13 +154,16 @@ class CheckpointPublisher:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        begun, done = loop.time(), self.witnesses is None  # then `start` has published
         while self._log.sequencer.alive:
-            begun = loop.time()
-            pause = self.settings.interval if await self._try() else max(self.settings.interval, RETRY_SECONDS)
+            if not done:
+                begun, done = loop.time(), await self._try()
+            pause = self.settings.interval if done else max(self.settings.interval, RETRY_SECONDS)
             await asyncio.sleep(max(begun + pause - loop.time(), 0))
-            if not self.behind:
+            if done and not self.behind:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._grown.wait(), self.settings.refresh)
+            done = False
 
     async def _try(self) -> bool:
         """Whatever goes wrong, receipts go on and the last checkpoint is still served; it is tried again."""
