@@ -33,6 +33,8 @@ from transparency.statements.statement import Statement, parse_entry_id
 
 _RECEIPT_TYPES = frozenset({COSE, RECEIPT})
 MAX_RECEIPT = 256 * 1024
+# With a tlog-proof, which holds a checkpoint with all its cosignatures (1 MiB at most).
+MAX_WITNESSED = 2 * 1024 * 1024
 MAX_KEYS = 4 * 1024 * 1024
 MAX_STATEMENT = 64 * 1024 * 1024
 MAX_EXPORT = 48 * 1024 * 1024
@@ -41,6 +43,7 @@ MAX_ARTIFACT = 1024 * 1024 * 1024
 # A large record may take its time on a slow line, but not for ever.
 _SLOWEST_BYTES_PER_SECOND = 64 * 1024
 _MAX_LOCATION = 2048
+TEXT = "text/plain"
 _OK = 200
 _CREATED = 201
 _ACCEPTED = 202
@@ -77,7 +80,7 @@ class LogClient:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] = CHANCE,
     ) -> None:
-        self.url = _base(url)
+        self.url = base_url(url)
         if token is not None and not _TOKEN.fullmatch(token):
             msg = "the access token has characters no token has; copy it again, without quotes or line breaks"
             raise MalformedError(msg)
@@ -142,12 +145,16 @@ class LogClient:
                 check_receipt(receipt, Statement.from_bytes(statement, payload).entry, self._pinned)
         return Submission(URL(str(location)).name, str(location), receipt)
 
-    async def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True) -> bytes:
-        """The receipt of an entry, at the head of *size* if given; while registration is pending it waits."""
-        url = self._entry(entry_id)
-        if size is not None:
-            url = url.with_query({"size": str(size)})
-        answer = await self._get(url, COSE, MAX_RECEIPT)
+    async def receipt(
+        self, entry_id: str, *, size: int | None = None, wait: bool = True, witnessed: bool = False
+    ) -> bytes:
+        """The receipt of an entry, at the head of *size* if given; while registration is pending it waits.
+
+        *witnessed* asks for one that carries a tlog-proof as well, and waits until the log has one.
+        """
+        query = ({} if size is None else {"size": str(size)}) | ({"witnessed": "1"} if witnessed else {})
+        url = self._entry(entry_id).with_query(query or None)
+        answer = await self._get(url, COSE, MAX_WITNESSED if witnessed else MAX_RECEIPT)
         if answer.status == _NO_CONTENT:
             answer = await self._poll(url, answer, wait=wait)
             if answer.status == _NO_CONTENT:
@@ -156,6 +163,16 @@ class LogClient:
         if self._pinned is not None:
             check_receipt(receipt, parse_entry_id(entry_id), self._pinned)
         return receipt
+
+    async def proof(self, entry_id: str, *, wait: bool = True) -> bytes:
+        """The tlog-proof of an entry: its path to a published checkpoint. Waits for that; nothing in it is checked."""
+        url = self._entry(entry_id) / "proof"
+        answer = await self._get(url, TEXT, MAX_WITNESSED)
+        if answer.status == _NO_CONTENT:
+            answer = await self._poll(url, answer, wait=wait, accept=TEXT)
+            if answer.status == _NO_CONTENT:
+                raise OverloadedError("no published checkpoint covers the entry yet", answer.retry_after or 1.0)
+        return answer.body
 
     async def statement(self, entry_id: str) -> bytes:
         """The registered statement with its receipt (a transparent statement); needs a token that may read."""
@@ -233,7 +250,7 @@ class LogClient:
         """Where the entry's receipt is to be had."""
         return str(self._entry(entry_id))
 
-    async def _poll(self, location: URL, answer: Answer, *, wait: bool) -> Answer:
+    async def _poll(self, location: URL, answer: Answer, *, wait: bool, accept: str = COSE) -> Answer:
         """Follow a 202: ask at *location*, not before ``Retry-After``, until it is no longer pending."""
         if not wait:
             return answer
@@ -247,7 +264,7 @@ class LogClient:
                     f"accepted, but still pending after {transport.backoff.patience:.0f} s at {location}", pause
                 )
             await transport.sleep(pause)
-            answer = await self._get(location, COSE, MAX_RECEIPT)
+            answer = await self._get(location, accept, MAX_WITNESSED)
             attempt += 1
         return answer
 
@@ -287,7 +304,8 @@ class LogClient:
         return location.with_user(None).with_fragment(None)
 
 
-def _base(text: str) -> URL:
+def base_url(text: str) -> URL:
+    """A log's URL, or MalformedError."""
     try:
         url = URL(text)
         if url.scheme not in ("http", "https") or not url.host or url.query_string or url.fragment or url.user:

@@ -43,8 +43,11 @@ class SyncLogClient:
     def submit(self, statement: bytes, payload: bytes | None = None, *, wait: bool = True) -> Submission:
         return self._run(self._client.submit(statement, payload, wait=wait))
 
-    def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True) -> bytes:
-        return self._run(self._client.receipt(entry_id, size=size, wait=wait))
+    def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True, witnessed: bool = False) -> bytes:
+        return self._run(self._client.receipt(entry_id, size=size, wait=wait, witnessed=witnessed))
+
+    def proof(self, entry_id: str, *, wait: bool = True) -> bytes:
+        return self._run(self._client.proof(entry_id, wait=wait))
 
     def statement(self, entry_id: str) -> bytes:
         return self._run(self._client.statement(entry_id))
