@@ -16,8 +16,10 @@ from transparency.cli.files import MAX_KEY_FILE, SIGN1_HEAD, STDIO, read_input
 from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_json, safe
 from transparency.cli.settings import json_option
 from transparency.cli.trust import load_trust, trust_options
+from transparency.cli.verify_evidence import is_evidence, verify_evidence
 from transparency.cli.verify_inputs import earlier_beside, expand, find_payload
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
+from transparency.cli.verify_witnesses import find_proofs, keep_seen, load_policy, load_seen, witness_options
 from transparency.cose.keys import read_public_keys
 from transparency.errors import TransparencyError
 from transparency.records.disclosure import Disclosure
@@ -51,8 +53,9 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
     multiple=True,
     type=click.Path(),
     metavar="COSE",
-    help="For a receipt under a compromised key: a consistency receipt from its size to a head of a good key.",
+    help="A consistency receipt: from a receipt under a compromised key to a head of a good one, or from a tree seen.",
 )
+@witness_options()
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
@@ -61,14 +64,22 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
 def command(
     files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], issuer_root: tuple[str, ...],
     trust: str | None, payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...],
-    consistency: tuple[str, ...], receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
+    consistency: tuple[str, ...], witness_policy: str | None, proof: str | None, state: str | None,
+    log_vkey: tuple[str, ...], receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Verify transparent statements, offline. FILE may be a folder, or "-" for standard input.
 
     Exit 0 verified, 1 not verified, 2 cannot tell, 3 verified with warnings. The report says what was not checked. The
     record of a detached x.cose is found beside it (x, x.json, x.payload).
+
+    Evidence against a log (x.evidence, as `transparency monitor` writes it) is judged by the log's --log-vkey: exit 0
+    if it convicts the log, 1 if it does not.
     """
+    if any(is_evidence(file) for file in files):
+        raise click.exceptions.Exit(verify_evidence(files, log_vkey, witness_policy, as_json=as_json))
+    if log_vkey:
+        raise CommandError(Exit.USAGE, "--log-vkey is for evidence files", "Receipts are checked by --log-key.")
     if receipt_only and statement_only:
         raise CommandError(Exit.USAGE, "--receipt-only and --statement-only exclude each other")
     names = expand(files)
@@ -76,33 +87,47 @@ def command(
         raise CommandError(Exit.USAGE, "--payload goes with a single file", "Put each record beside its statement.")
     if (disclosure or earlier) and len(names) > 1:
         raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
+    if proof is not None and len(names) > 1:
+        raise CommandError(Exit.USAGE, "--proof goes with a single file", "Put each x.tlog-proof beside its x.cose.")
     if disclosure and receipt_only:
         raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
     store = load_trust(log_key, issuer_key, issuer_root, trust)
     options = Options(receipt_only=receipt_only, statement_only=statement_only, strict=strict, now=int(time.time()))
+    policy, seen = load_policy(witness_policy), load_seen(state)
     try:
-        verifier = Verifier(store, options, consistency=[read_input(name, most=MAX_KEY_FILE) for name in consistency])
+        given = [read_input(name, most=MAX_KEY_FILE) for name in consistency]
+        verifier = Verifier(store, options, consistency=given, witness_policy=policy, seen=seen)
     except TransparencyError as error:
         raise CommandError(Exit.BAD_INPUT, f"--consistency: {error}", "`GET /consistency` gives it.") from error
     if len(names) == 1:
-        report, beside = _verify(verifier, names[0], payload, disclosure, earlier)
+        report, beside = _verify(verifier, names[0], payload, disclosure, earlier, proof)
+        keep_seen(state, seen)
         _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
         if report.verdict == "cannot-tell" and not as_json:
             _hint(store)
         raise click.exceptions.Exit(report.exit_code)
     reports = ((name, _outcome(verifier, name)) for name in names)
-    raise click.exceptions.Exit(verify_many(reports, len(names), as_json=as_json))
+    code = verify_many(reports, len(names), as_json=as_json)
+    keep_seen(state, seen)
+    raise click.exceptions.Exit(code)
 
 
 def _verify(
-    verifier: Verifier, file: str, payload: str | None, disclosure: Sequence[str] = (), earlier: Sequence[str] = ()
+    verifier: Verifier,
+    file: str,
+    payload: str | None,
+    disclosure: Sequence[str] = (),
+    earlier: Sequence[str] = (),
+    proof: str | None = None,
 ) -> tuple[Report, str | None]:
     data = read_input(file)
     if not data.startswith(SIGN1_HEAD):
         raise _not_a_statement("standard input" if file == STDIO else file, data)
     record, path = find_payload(file, data) if payload is None else (read_input(payload, may_be_empty=True), payload)
     statements = chain((read_input(name) for name in earlier), earlier_beside(file, data))
-    report = verifier.verify(data, record, disclosures=[_disclosed(name) for name in disclosure], earlier=statements)
+    disclosures = [_disclosed(name) for name in disclosure]
+    proofs = find_proofs(file, proof)
+    report = verifier.verify(data, record, disclosures=disclosures, earlier=statements, proofs=proofs)
     return report, path
 
 

@@ -12,6 +12,8 @@ from transparency.cli.files import STDIO, read_input
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
+from transparency.notes.proof import SUFFIX as PROOF
+from transparency.verifier.evidence import SUFFIX as EVIDENCE
 
 SUFFIX = ".cose"
 TRANSPARENT = ".t.cose"
@@ -20,7 +22,7 @@ _REDACTED = ".redacted"
 _NOT_A_RECORD = ".redactions.json"
 MAX_BESIDE = 4096
 MAX_EARLIER = 64 * 1024 * 1024
-_NEVER = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml"})
+_NEVER = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml", PROOF, EVIDENCE})
 
 
 def expand(paths: Sequence[str]) -> list[str]:
@@ -79,6 +81,14 @@ def find_payload(file: str, data: bytes) -> tuple[bytes | None, str | None]:
         return None, None
     path = payload_beside(file)
     return (None, None) if path is None else (read_input(path, may_be_empty=True), path)
+
+
+def proof_beside(file: str) -> str | None:
+    """The tlog-proof beside ``x.cose`` or ``x.t.cose``: ``x.tlog-proof``."""
+    if file == STDIO or not file.endswith(SUFFIX):
+        return None
+    stems = dict.fromkeys((file.removesuffix(TRANSPARENT), file.removesuffix(SUFFIX)))
+    return next((stem + PROOF for stem in stems if stem != file and Path(stem + PROOF).is_file()), None)
 
 
 def earlier_beside(file: str, data: bytes) -> Iterator[bytes]:
