@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from transparency.cli import access, log_keys, manifest, reindex
+from transparency.cli import access, log_keys, log_vkey, manifest, reindex
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
@@ -35,6 +35,7 @@ command.add_command(access.command)
 command.add_command(manifest.command)
 command.add_command(reindex.command)
 command.add_command(log_keys.keys)
+command.add_command(log_vkey.command)
 command.add_command(log_keys.rotate)
 command.add_command(log_keys.compromise)
 

@@ -28,6 +28,7 @@ _COMMANDS = {
     "blame": ("transparency.cli.blame", "Say who or what wrote a line, and where that is proven."),
     "disclose": ("transparency.cli.disclose", "Disclose one redacted original."),
     "search": ("transparency.cli.search", "Find registered entries by session, tool, path, time …"),
+    "prove": ("transparency.cli.prove", "Keep the proof that witnesses have seen an entry."),
     "inspect": ("transparency.cli.inspect", "Show what a statement, receipt or key says."),
     "keys": ("transparency.cli.keys", "Fetch a log's public keys."),
     "init": ("transparency.cli.init", "Create a log."),
