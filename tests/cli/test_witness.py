@@ -1,0 +1,165 @@
+"""``transparency witness``: from an empty folder to cosignatures, as an operator does it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, running, shell
+from tests.notes.world import ORIGIN, log_signer, log_signers, witness
+from tests.witness.served import cosignatures
+from tests.witness.trees import request, tree_of
+from transparency.notes.checkpoint import origin_hash
+from transparency.notes.vkey import COSIGNATURE, MLDSA, VerifierKey
+
+NAME = "witness.example/w1"
+TREE = tree_of(20)
+
+
+@pytest.fixture
+def made(folder: Path, good: Run) -> Path:
+    good("witness", "init", "--dir", "w", "--name", NAME)
+    return folder / "w"
+
+
+def post(url: str, body: bytes) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(f"{url}/add-checkpoint", body, timeout=30) as answer:  # noqa: S310 - our own
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def test_init_prints_the_verifier_keys_and_vkey_prints_them_again(folder: Path, good: Run) -> None:
+    made = good("witness", "init", "--dir", "w", "--name", NAME)
+
+    keys = [VerifierKey.parse(line) for line in made.stdout.splitlines()]
+    assert [(key.name, key.kind) for key in keys] == [(NAME, COSIGNATURE), (NAME, MLDSA)]
+    assert good("witness", "vkey", "--dir", "w").stdout == made.stdout
+    assert good("witness", "init", "--dir", "x", "--name", NAME, "--json").stdout.startswith("{")
+
+
+def test_a_witness_from_init_to_cosignatures_and_a_fork_that_is_refused(folder: Path, made: Path, good: Run) -> None:
+    """W-2, W-4: as real processes; the log is added while the witness runs, and everything is there after a restart."""
+    keys = [VerifierKey.parse(line) for line in good("witness", "vkey", "--dir", "w").stdout.splitlines()]
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, _):
+        assert post(url, request(TREE, 0, 5))[0] == 404
+        good("witness", "add-log", "--dir", "w", log_signer().vkey.text, "--url", "https://log.example")
+        status, lines = post(url, request(TREE, 0, 5))
+        assert status == 200
+        assert len({each.time for each in cosignatures(lines, TREE.checkpoint(5).text, keys)}) == 1
+        busy = shell("witness", "serve", "--dir", "w", "--port", "0", cwd=folder)
+        assert (busy.returncode, b"in use by another process" in busy.stderr) == (75, True)
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, errors):
+        assert post(url, request(TREE, 0)) == (409, b"5\n")
+        assert post(url, request(tree_of(9, b"fork"), 5))[0] == 422
+        assert post(url, request(TREE, 5))[0] == 200
+        monitoring = f"{url}/{origin_hash(ORIGIN)}/checkpoint"
+        with urllib.request.urlopen(monitoring, timeout=30) as answer:  # noqa: S310 - our own
+            assert answer.read().startswith(TREE.checkpoint().text)
+    assert "everything that was cosigned is recorded" in errors.read_text()
+
+    (row,) = json.loads(good("witness", "list", "--dir", "w", "--json").stdout)
+    assert (row["origin"], row["size"], row["unproven"], row["url"]) == (ORIGIN, 20, 1, "https://log.example")
+    shown = good("witness", "list", "--dir", "w").stdout
+    assert f"{ORIGIN}  size 20 at " in shown
+    assert "1 checkpoints that nobody has shown" in shown
+    good("witness", "evidence", "--dir", "w", "--out", "evidence")
+    assert sorted(path.name for path in Path("evidence").iterdir()) == [
+        f"0001.unproven.{end}" for end in ("claimed", "recorded", "request")
+    ]
+
+
+def test_a_log_known_by_other_keys_is_refused_unless_they_are_to_be_replaced(made: Path, run: Run, good: Run) -> None:
+    ed25519, ml_dsa = (signer.vkey.text for signer in log_signers())
+    good("witness", "add-log", "--dir", "w", ed25519, "--per-minute", "60")
+    again = good("witness", "add-log", "--dir", "w", ed25519, "--url", "https://log.example")
+    refused = run("witness", "add-log", "--dir", "w", ed25519, ml_dsa)
+    assert again.exit_code == 0
+    assert (refused.exit_code, "known by other keys" in refused.stderr) == (77, True)
+
+    good("witness", "add-log", "--dir", "w", ed25519, ml_dsa, "--replace-keys")
+    (row,) = json.loads(good("witness", "list", "--dir", "w", "--json").stdout)
+    assert (row["vkeys"], row["url"], row["per-minute"]) == ([ed25519, ml_dsa], "https://log.example", 60)
+
+
+def test_a_log_off_the_list_is_still_known_by_what_was_cosigned(folder: Path, made: Path, run: Run, good: Run) -> None:
+    good("witness", "add-log", "--dir", "w", log_signer().vkey.text)
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, _):
+        assert post(url, request(TREE, 0, 5))[0] == 200
+    (made / "logs.toml").write_text("")
+    assert "(not on the list)" in good("witness", "list", "--dir", "w").stdout
+
+    other = run("witness", "add-log", "--dir", "w", log_signers()[1].vkey.text)
+    assert (other.exit_code, "known by other keys" in other.stderr) == (77, True)
+    same = good("witness", "add-log", "--dir", "w", log_signer().vkey.text)
+    assert "up to size 5, and goes on from there" in same.stderr
+
+
+def test_forgetting_takes_a_loud_flag_and_stays_on_record(folder: Path, made: Path, run: Run, good: Run) -> None:
+    good("witness", "add-log", "--dir", "w", log_signer().vkey.text)
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, _):
+        assert post(url, request(TREE, 0, 5))[0] == 200
+        busy = run("witness", "forget", "--dir", "w", ORIGIN, "--i-know-this-allows-a-split-view")
+        assert busy.exit_code == 75
+
+    meek = run("witness", "forget", "--dir", "w", ORIGIN)
+    assert (meek.exit_code, "two histories" in meek.stderr) == (77, True)
+    assert json.loads(good("witness", "list", "--dir", "w", "--json").stdout)[0]["size"] == 5
+    loud = good("witness", "forget", "--dir", "w", ORIGIN, "--i-know-this-allows-a-split-view")
+    assert "will cosign ANY tree" in loud.stderr
+    (row,) = json.loads(good("witness", "list", "--dir", "w", "--json").stdout)
+    assert (row["size"], row["forgotten"]) == (None, 1)
+    assert run("witness", "forget", "--dir", "w", ORIGIN, "--i-know-this-allows-a-split-view").exit_code == 65
+
+
+def test_an_older_copy_is_refused_and_a_lost_mark_takes_a_loud_flag(folder: Path, made: Path, run: Run) -> None:
+    (mark,) = folder.glob("w.*.mark")
+    mark.unlink()
+    lost = run("witness", "serve", "--dir", "w", "--port", "0")
+    assert (lost.exit_code, "high-water mark" in lost.stderr) == (1, True)
+    assert run("witness", "renew-mark", "--dir", "w").exit_code == 77
+    renewed = run("witness", "renew-mark", "--dir", "w", "--i-know-this-state-is-the-newest")
+    assert (renewed.exit_code, "nothing vouches" in renewed.stderr) == (0, True)
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, _):
+        assert url.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("init", "--dir", "w", "--name", "other"), 73, "not an empty folder"),
+        (("init", "--dir", "y", "--name", "a name"), 64, "--name cannot be used"),
+        (("init", "--dir", "y", "--name", "x" * 256), 64, "more than 255 bytes"),
+        (("vkey", "--dir", "nowhere"), 66, "there is no witness in nowhere"),
+        (("serve", "--dir", "nowhere"), 66, "witness init --dir nowhere"),
+        (("add-log", "--dir", "w", "nonsense"), 65, "VKEY"),
+        (("add-log", "--dir", "w", witness().vkey.text), 65, "a witness' key, not a log's"),
+        (("add-log", "--dir", "w", log_signer().vkey.text, log_signer(name="x.example").vkey.text), 65, "different"),
+        (("add-log", "--dir", "w", log_signer().vkey.text, "--url", "log.example"), 64, "not a URL"),
+        (("add-log", "--dir", "w"), 64, "VKEY"),
+        (("serve", "--dir", "w", "--host", "256.1.1.1"), 64, "--host"),
+    ],
+)
+def test_slips_are_one_line_that_says_what_to_do(
+    made: Path, run: Run, words: tuple[str, ...], code: int, says: str
+) -> None:
+    ended = run("witness", *words)
+
+    assert ended.exit_code == code
+    assert says in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_list_with_a_slip_in_it_is_refused_at_the_start_with_its_place(made: Path, run: Run) -> None:
+    (made / "logs.toml").write_text('[[log]]\nvkeys = ["x"]\nrate = 3\n')
+
+    ended = run("witness", "serve", "--dir", "w", "--port", "0")
+
+    assert ended.exit_code == 1
+    assert "logs.toml" in ended.stderr
