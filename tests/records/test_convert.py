@@ -65,7 +65,7 @@ def test_what_describe_writes_of_a_fixture_agrees_with_it_or_the_reason_is_said(
 
 
 def test_every_format_has_a_converter_or_is_the_canonical_one() -> None:
-    assert set(FORMATS) == set(convert._MODULES) | set(convert.VAC)
+    assert set(FORMATS) == set(convert._LOADERS) | set(convert.VAC)
 
 
 @pytest.mark.parametrize("data", [VAC, json.dumps(json.loads(VAC), indent=8).encode()], ids=["as it is", "reindented"])

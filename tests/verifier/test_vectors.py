@@ -87,7 +87,7 @@ def test_the_transparent_statement_verifies_attached_and_detached() -> None:
     assert verify(attached, named()).verdict == "verified"
     assert verify(detached, named(), payload=data("payload_2")).verdict == "verified"
     assert verify(detached, named()).verdict == "cannot-tell"
-    assert verify(attached, TrustStore.from_keys(*([key] for key in keys()))).verdict == "verified"
+    assert verify(attached, TrustStore.from_keys([keys()[0]], [keys()[1]])).verdict == "verified"
 
 
 def test_rc18_the_relabelled_receipt_is_refused() -> None:

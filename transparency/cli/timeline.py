@@ -11,23 +11,20 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from transparency.cli.timeline_figures import clock, moment, span, total, usage
 from transparency.display import safe_text
-from transparency.records.timestamps import instant
 
 WIDEST: Final = 100
 _MARGIN: Final = 10
 _UNCUT: Final = 1 << 30
 _DEEPEST: Final = 4
 _REPEATED: Final = 4
-_TOKENS: Final = ("input", "output", "cached", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +94,14 @@ class Timeline:
         model = ", ".join(_one_line(each) for each in named[:5])
         provider = _one_line(meta.get("model-provider"))
         yield from self._fact("agent", " · ".join(filter(None, (tool, f"{model} ({provider})" if model else ""))))
-        yield from self._fact("time", _span(session.get("session-start"), session.get("session-end")))
+        yield from self._fact("time", span(session.get("session-start"), session.get("session-end")))
         yield from self._fact("folder", self._folder())
         for member, name in (("parent-session-id", "parent"), ("child-session-ids", "children")):
             value = session.get(member)
             shown = ", ".join(map(_one_line, value[:10])) if isinstance(value, list) else _one_line(value)
             yield from self._fact(name, shown)
         yield from self._fact("entries", self._counts())
-        yield from self._fact("tokens", _usage(_total(placed.entry for placed in self._entries)))
+        yield from self._fact("tokens", usage(total(placed.entry for placed in self._entries)))
         yield from self._fact("source", self._source())
 
     def _fact(self, name: str, value: str) -> Iterator[Text]:
@@ -159,11 +156,11 @@ class Timeline:
 
     def _title(self, entry: Mapping[str, Any], look: _Look, margin: int, label: str, inline: str) -> Text:
         style = "bold red" if entry.get("is-error") is True else look.style
-        line = Text(f"{_clock(entry.get('timestamp')):<{_MARGIN}}" + " " * (margin - _MARGIN), style="dim")
+        line = Text(f"{clock(entry.get('timestamp')):<{_MARGIN}}" + " " * (margin - _MARGIN), style="dim")
         line.append(f"{look.mark} {label}", style=style)
         if inline:
             line.append(f"  {inline}")
-        more = _usage(_total([entry]))
+        more = usage(total([entry]))
         if entry.get("type") == "assistant" and entry.get("model-id"):
             more = " · ".join(filter(None, (_one_line(entry.get("model-id")), more)))
         if more and cell_len(line.plain) + cell_len(more) + 2 <= self._width:
@@ -173,7 +170,7 @@ class Timeline:
     def _event(self, placed: _Placed, look: _Look) -> Text:
         """One line: what happened, and as much of its data as fits."""
         entry, margin = placed.entry, _MARGIN + 2 * placed.depth
-        line = Text(f"{_clock(entry.get('timestamp')):<{_MARGIN}}" + " " * (margin - _MARGIN), style="dim")
+        line = Text(f"{clock(entry.get('timestamp')):<{_MARGIN}}" + " " * (margin - _MARGIN), style="dim")
         line.append(f"{look.mark} {_one_line(entry.get('event-type')) or 'event'}", style="dim")
         room = self._width - cell_len(line.plain) - 2
         told = _brief(entry.get("data"), room)
@@ -203,8 +200,8 @@ class Timeline:
             yield Text(" " * margin + f"⋮ {left} more line{'s' if left != 1 else ''} (--full)", style="dim italic")
 
     def _day_change(self, entry: Mapping[str, Any]) -> Iterator[Text]:
-        moment = _moment(entry.get("timestamp"))
-        day = moment.strftime("%Y-%m-%d") if moment is not None else self._day
+        at = moment(entry.get("timestamp"))
+        day = at.strftime("%Y-%m-%d") if at is not None else self._day
         if day != self._day or (not self._day and entry is self._entries[0].entry):
             self._day = day
             yield Text("")
@@ -346,61 +343,3 @@ def _broken(line: str, width: int) -> Iterator[str]:
 def _fitting(text: str, width: int) -> str:
     """As much of *text* as *width* cells hold; a wide character takes two."""
     return text[:width] if text.isascii() else (chop_cells(text, width) or [""])[0]
-
-
-def _total(entries: Any) -> dict[str, float]:  # noqa: ANN401 - any iterable of entries
-    sums: dict[str, float] = {}
-    for entry in entries:
-        usage = entry.get("token-usage")
-        if not isinstance(usage, Mapping):
-            continue
-        for name in (*_TOKENS, "total", "cost"):
-            value = usage.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
-                sums[name] = sums.get(name, 0) + value
-    return sums
-
-
-def _usage(sums: Mapping[str, float]) -> str:
-    names = {"input": "in", "output": "out", "cached": "cached", "reasoning": "reasoning"}
-    parts = [f"{int(sums[name]):,} {word}" for name, word in names.items() if sums.get(name)]
-    if not parts and sums.get("total"):
-        parts = [f"{int(sums['total']):,} tokens"]
-    if sums.get("cost"):
-        parts.append(f"cost {sums['cost']:.4f}")
-    return ", ".join(parts)
-
-
-def _moment(value: object) -> datetime | None:
-    return _parsed(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
-
-
-@lru_cache(maxsize=16)
-def _parsed(value: str | int) -> datetime | None:
-    """Each time is asked for twice, for its day and its clock, and neighbours often share it."""
-    milliseconds = instant(value)
-    if milliseconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
-def _clock(value: object) -> str:
-    moment = _moment(value)
-    return moment.strftime("%H:%M:%S") if moment is not None else ""
-
-
-def _span(start: object, end: object) -> str:
-    first, last = _moment(start), _moment(end)
-    if first is None:
-        return ""
-    text = first.strftime("%Y-%m-%d %H:%M:%S")
-    if last is None:
-        return f"{text} UTC"
-    same_day = first.date() == last.date()
-    seconds = int((last - first).total_seconds())
-    hours, minutes = divmod(seconds // 60, 60)
-    took = f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
-    return f"{text} to {last.strftime('%H:%M:%S' if same_day else '%Y-%m-%d %H:%M:%S')} UTC ({took})"

@@ -7,7 +7,7 @@ as they were given, a byte order mark included; converters read what follows it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
@@ -208,21 +208,22 @@ def _drafts(body: bytes, format_: Format) -> list[SessionDraft]:
 def _converter(format_: Format) -> Converter:
     if format_ is known.COSE:
         raise MalformedError("a signed statement is not a record: its payload is, and is what can be converted")
-    # A module is loaded with the first record of its format: a command that meets one does not wait for the others.
-    return cast("Converter", import_module(f"transparency.records.{_MODULES[format_]}"))
+    return cast("Converter", _LOADERS[format_]())
 
 
-_MODULES: Final[Mapping[Format, str]] = {
-    known.CLAUDE: "claude",
-    known.CODEX: "codex",
-    known.GEMINI_JSON: "gemini",
-    known.GEMINI_JSONL: "gemini",
-    known.OPENCODE: "opencode",
-    known.OPENCODE_EXPORT: "opencode",
-    known.CURSOR: "cursor",
-    known.AGENTLOG: "agentlog",
-    known.AGENTLOG_01: "agentlog",
-    known.AGENT_TRACE: "agent_trace",
-    known.AGENT_TRACE_JSONL: "agent_trace",
-    known.A2A: "a2a",
+# A module is loaded with the first record of its format: a command that meets one does not wait for the others. Each
+# name is written out, so that the test of import directions sees it.
+_LOADERS: Final[Mapping[Format, Callable[[], object]]] = {
+    known.CLAUDE: lambda: import_module("transparency.records.claude"),
+    known.CODEX: lambda: import_module("transparency.records.codex"),
+    known.GEMINI_JSON: lambda: import_module("transparency.records.gemini"),
+    known.GEMINI_JSONL: lambda: import_module("transparency.records.gemini"),
+    known.OPENCODE: lambda: import_module("transparency.records.opencode"),
+    known.OPENCODE_EXPORT: lambda: import_module("transparency.records.opencode"),
+    known.CURSOR: lambda: import_module("transparency.records.cursor"),
+    known.AGENTLOG: lambda: import_module("transparency.records.agentlog"),
+    known.AGENTLOG_01: lambda: import_module("transparency.records.agentlog"),
+    known.AGENT_TRACE: lambda: import_module("transparency.records.agent_trace"),
+    known.AGENT_TRACE_JSONL: lambda: import_module("transparency.records.agent_trace"),
+    known.A2A: lambda: import_module("transparency.records.a2a"),
 }
