@@ -53,13 +53,17 @@ async def ended(reader: asyncio.StreamReader) -> bool:
         return True
 
 
+async def refused(reader: asyncio.StreamReader) -> bool:
+    return (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 503")
+
+
 async def answered(reader: asyncio.StreamReader) -> bytes:
     return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
 
 
 async def test_a_new_connection_takes_the_place_of_the_oldest_that_says_nothing(tmp_path: Path) -> None:
     """API-10: whoever collects connections loses them to those who come to do something."""
-    async with served(tmp_path, max_connections=3) as site, holding(site) as held:
+    async with served(tmp_path, max_connections=3, connection_grace=0.0) as site, holding(site) as held:
         first = await held.open(HALF)
         second = await held.open()
         third = await held.open(POST + b"Content-Length: 9\r\n\r\nx")
@@ -74,20 +78,23 @@ async def test_a_new_connection_takes_the_place_of_the_oldest_that_says_nothing(
 
 
 async def test_room_is_made_at_the_address_that_has_the_most(tmp_path: Path) -> None:
-    """API-10: an honest client keeps its idle connection while another address opens one after the other."""
-    async with served(tmp_path, max_connections=3) as site, holding(site) as held:
+    """API-10: a crowd is turned away while it has the most; who comes alone takes the place of its oldest."""
+    async with served(tmp_path, max_connections=6) as site, holding(site) as held:
         honest = await held.open(HEALTH)
         assert (await answered(honest)).startswith(b"HTTP/1.1 200")
-        hostile = [await held.open(HALF, "127.0.0.2") for _ in range(6)]
+        hostile = [await held.open(HALF, "127.0.0.2") for _ in range(8)]
+        late = await held.open(HEALTH, "127.0.0.3")
 
-        assert all([await ended(reader) for reader in hostile[:4]])
+        assert all([await refused(reader) for reader in hostile[5:]])
+        assert (await answered(late)).startswith(b"HTTP/1.1 200")
+        assert await ended(hostile[0])
         await asyncio.wait_for(honest.readuntil(b"}"), 5)
         held.pairs[0][1].write(HEALTH)
         assert (await answered(honest)).startswith(b"HTTP/1.1 200")
 
 
 async def test_an_address_has_its_own_limit(tmp_path: Path) -> None:
-    async with served(tmp_path, max_connections_per_address=2) as site, holding(site) as held:
+    async with served(tmp_path, max_connections_per_address=2, connection_grace=0.0) as site, holding(site) as held:
         mine = [await held.open(HALF) for _ in range(3)]
         other = await held.open(HEALTH, "127.0.0.3")
 
@@ -108,11 +115,11 @@ async def test_where_every_connection_is_worked_for_the_next_is_503(tmp_path: Pa
         site.log.register = slow  # type: ignore[method-assign]
         statements = [site.statement(b"%d" % number) for number in range(2)]
         busy = [await held.open(POST + b"Content-Length: %d\r\n\r\n" % len(one) + one) for one in statements]
-        refused = parse_raw(await site.raw(HEALTH))
+        told = parse_raw(await site.raw(HEALTH))
         go_on.set()
 
-        assert (refused.status, refused.title) == (503, "Service Unavailable")
-        assert int(refused.headers["Retry-After"]) >= 1
+        assert (told.status, told.title) == (503, "Service Unavailable")
+        assert int(told.headers["Retry-After"]) >= 1
         assert [(await answered(reader))[:12] for reader in busy] == [b"HTTP/1.1 201"] * 2
 
 
@@ -203,7 +210,8 @@ async def test_small_statements_pass_while_large_bodies_hold_the_memory(tmp_path
 
 class _Guest:
     def __init__(self, address: str, registry: Connections) -> None:
-        self.address, self.owes, self.served, self.gone = address, True, False, False
+        self.address, self.served, self.gone = address, False, False
+        self.owing_since: float | None = 0.0
         registry.add(self)
 
     def cut(self) -> None:
@@ -215,7 +223,7 @@ class _Guest:
 
 async def test_unread_answers_share_a_bounded_amount_of_memory() -> None:
     """API-10: who makes us wait longest goes; who has read is not counted any more."""
-    registry = Connections(most=10, most_per_address=None, most_unsent=100, every=60.0)
+    registry = Connections(most=10, most_per_address=None, most_unsent=100, grace=0.0, every=60.0)
     first, second, third = (_Guest(f"192.0.2.{number}", registry) for number in range(3))
     registry.holds(first, 40)
     registry.holds(second, 40)
@@ -230,15 +238,33 @@ async def test_unread_answers_share_a_bounded_amount_of_memory() -> None:
 
 
 async def test_those_served_before_go_last_and_those_at_work_never() -> None:
-    registry = Connections(most=3, most_per_address=None, most_unsent=1, every=60.0)
+    registry = Connections(most=3, most_per_address=None, most_unsent=1, grace=0.0, every=60.0)
     working, known, new = (_Guest("192.0.2.1", registry) for _ in range(3))
-    working.owes, known.served = False, True
+    working.owing_since, known.served = None, True
 
     assert registry.admit("192.0.2.9")
     assert new.gone
-    _Guest("192.0.2.1", registry).owes = False
+    _Guest("192.0.2.1", registry).owing_since = None
     assert registry.admit("192.0.2.9")
     assert known.gone
-    _Guest("192.0.2.1", registry).owes = False
+    _Guest("192.0.2.1", registry).owing_since = None
     assert not registry.admit("192.0.2.9")
+    registry.close()
+
+
+async def test_a_crowd_gets_room_where_one_of_it_had_its_time_and_others_at_once() -> None:
+    registry = Connections(most=4, most_per_address=None, most_unsent=1, grace=3600.0, every=60.0)
+    now = asyncio.get_running_loop().time()
+    crowd = [_Guest("192.0.2.1", registry) for _ in range(4)]
+    for guest in crowd:
+        guest.owing_since = now - 1800
+
+    assert not registry.admit("192.0.2.1")
+    assert registry.admit("192.0.2.2")
+    assert crowd[0].gone
+    _Guest("192.0.2.2", registry).owing_since = now
+    assert not registry.admit("192.0.2.3")
+    crowd[2].owing_since = now - 3601
+    assert registry.admit("192.0.2.1")
+    assert [guest.gone for guest in crowd] == [True, False, True, False]
     registry.close()

@@ -20,11 +20,13 @@ from transparency.cli.init import log_creation_options
 from transparency.cli.listening import cannot_listen, check_base_url, check_can_append, check_can_listen
 from transparency.cli.output import done, note, warn
 from transparency.cli.passphrases import logs_passphrase
+from transparency.cli.publishing import publish_options, publish_settings
 from transparency.cli.settings import data_option
 from transparency.cli.token import DAMAGED
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.log.mark import marks_beside
+from transparency.server.limits import RESERVED_FILES, allow_files
 from transparency.server.serve import serve
 from transparency.server.settings import ServerSettings
 from transparency.server.site import tls_context
@@ -55,19 +57,34 @@ from transparency.server.tokens import TokenStore
     "--max-uploads", type=click.IntRange(1), metavar="N",
     help=f"Records on their way at once. Default: {ServerSettings().max_uploads}.",
 )  # fmt: skip
+@click.option(
+    "--max-connections", type=click.IntRange(1), metavar="N",
+    help=f"Connections at once. Default: {ServerSettings().max_connections}.",
+)  # fmt: skip
+@click.option(
+    "--max-connections-per-address", type=click.IntRange(0), metavar="N",
+    help=f"Of these from one address; 0 lifts the limit. Default: {ServerSettings().max_connections_per_address}.",
+)  # fmt: skip
 @click.option("--access-log", metavar="FILE", help="Structured access log, without payloads or tokens; - is stderr.")
+@publish_options
 @log_creation_options
 def command(
     data: Path, host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
     base_url: str | None, rate_limit: int | None, max_artifact_bytes: int | None, max_uploads: int | None,
-    access_log: str | None, origin: str | None, iss: str | None, watermark: Path | None,
+    max_connections: int | None, max_connections_per_address: int | None, access_log: str | None,
+    checkpoint_interval: float, witness_policy: str | None, witness_quorum: str, witness_timeout: float,
+    origin: str | None, iss: str | None, watermark: Path | None,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
     When it is ready, one line with its URL is printed on standard output.
     """
-    bounds = {"rate_limit": rate_limit, "max_artifact_bytes": max_artifact_bytes, "max_uploads": max_uploads}
-    settings = _settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds)
+    bounds = {
+        "rate_limit": rate_limit, "max_artifact_bytes": max_artifact_bytes, "max_uploads": max_uploads,
+        "max_connections": max_connections, "max_connections_per_address": max_connections_per_address,
+    }  # fmt: skip
+    settings = _fit(_settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds))
+    publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
     _prepare(data, origin, iss, watermark)
@@ -86,7 +103,7 @@ def command(
 
     with closing(tokens):
         try:
-            asyncio.run(serve(log, settings, tokens, ready))
+            asyncio.run(serve(log, settings, tokens, ready, publish))
         except OSError as error:
             raise cannot_listen(host, port, error) or error from error
     note("stopped; everything that was acknowledged is committed")
@@ -104,7 +121,7 @@ def _settings(
         host=host, port=port, open=is_open, public=public, tls_cert=tls_cert, tls_key=tls_key, base_url=base_url,
         access_log=access_log,
     )  # fmt: skip
-    # Only a rate limit may be 0, which lifts it.
+    # A limit that may be 0 is lifted by it.
     given: dict[str, Any] = {name: bound or None for name, bound in bounds.items() if bound is not None}
     settings = replace(settings, **given)
     try:
@@ -116,6 +133,15 @@ def _settings(
     except OSError as error:
         raise CommandError(Exit.NO_INPUT, f"--tls-cert or --tls-key: {error.strerror}") from error
     return settings
+
+
+def _fit(settings: ServerSettings) -> ServerSettings:
+    """As many connections as there may be open files, beside those the log needs."""
+    room = allow_files(settings.max_connections + RESERVED_FILES) - RESERVED_FILES
+    if room >= settings.max_connections:
+        return settings
+    warn(f"this process may open files for {max(room, 1)} connections, not {settings.max_connections}: see ulimit -n")
+    return replace(settings, max_connections=max(room, 1))
 
 
 def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None) -> None:

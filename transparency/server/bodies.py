@@ -90,7 +90,7 @@ class Bodies:
             yield piece
 
     async def _piece(self, request: web.Request, late: float) -> bytes:
-        with self._problems():
+        with self._problems(request):
             if self._stopping:
                 raise TimeoutError
             async with asyncio.timeout(self._timeout) as timeout:
@@ -104,7 +104,7 @@ class Bodies:
 
     async def _read(self, request: web.Request, limit: int, body: bytearray) -> None:
         content = request.content
-        with self._problems():
+        with self._problems(request):
             if content.is_eof():
                 # The whole request came in one piece, as small ones do: no timer is needed.
                 self._hold(content.read_nowait(), body, limit)
@@ -118,7 +118,7 @@ class Bodies:
                     self._reading.discard(timeout)
 
     @contextmanager
-    def _problems(self) -> Iterator[None]:
+    def _problems(self, request: web.Request) -> Iterator[None]:
         """What can go wrong while a body arrives, in the client's words."""
         try:
             yield
@@ -129,7 +129,12 @@ class Bodies:
                 408, "Request Timeout", f"The request body did not arrive within {self._timeout:g} seconds", close=True
             ) from None
         except (RequestPayloadError, HttpProcessingError, ConnectionError):
-            raise ProblemError.malformed("The request body ended early or is badly framed", close=True) from None
+            raise _ended_early() from None
+        except RuntimeError:
+            # So aiohttp says that the connection was lost before its body was asked for.
+            if request.transport is not None:
+                raise
+            raise _ended_early() from None
 
     def _hold(self, chunk: bytes, body: bytearray, limit: int) -> None:
         before = _beyond_small(len(body))
@@ -139,6 +144,10 @@ class Bodies:
             raise too_large(limit, self._words)
         if self.held > self._budget:
             raise OverloadedError("Too many large requests at once; nothing was accepted")
+
+
+def _ended_early() -> ProblemError:
+    return ProblemError.malformed("The request body ended early or is badly framed", close=True)
 
 
 def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:

@@ -2,8 +2,9 @@
 
 Who opens connections and says nothing must not shut others out. So a new one is let in whenever there is one to cut off
 for it: of the address that has the most, the oldest whose client owes us bytes (the head of a request, the rest of a
-body), and before those that were served already. An address at its own limit makes room among its own. Only where
-every connection is being worked for is the new one told to come back.
+body), and before those that were served already. An address that itself has many, or its own limit, gets room only
+where one of them had its time: a flood would otherwise be let in one for one, which costs far more than to turn it
+away. Where there is none to cut off, the new one is told to come back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Protocol
 
 # A client that reads slower than this is not reading.
 LEAST_BYTES_PER_SECOND = 32 * 1024
+# An address with fewer connections than this is no crowd, whatever others have.
+_CROWD = 4
 
 
 class Guest(Protocol):
@@ -21,7 +24,7 @@ class Guest(Protocol):
     @property
     def address(self) -> str: ...
     @property
-    def owes(self) -> bool: ...
+    def owing_since(self) -> float | None: ...
     @property
     def served(self) -> bool: ...
     def cut(self) -> None: ...
@@ -31,10 +34,13 @@ class Guest(Protocol):
 class Connections:
     """All that are open. Owner: the event loop's thread."""
 
-    def __init__(self, *, most: int, most_per_address: int | None, most_unsent: int, every: float) -> None:
+    def __init__(
+        self, *, most: int, most_per_address: int | None, most_unsent: int, grace: float, every: float
+    ) -> None:
         self._most = most
         self._most_per_address = most_per_address
         self._most_unsent = most_unsent
+        self._grace = grace
         self._every = every
         self._by_address: dict[str, dict[Guest, None]] = {}
         self._unsent: dict[Guest, int] = {}
@@ -47,10 +53,15 @@ class Connections:
 
     def admit(self, address: str) -> bool:
         """Whether there is room for one more from *address*; if need be, room is made."""
-        own = self._by_address.get(address)
-        if own is not None and self._most_per_address is not None and len(own) >= self._most_per_address:
-            return self._cut_one(own)
-        return self.total < self._most or self._cut_one(max(self._by_address.values(), key=len))
+        now = asyncio.get_running_loop().time()
+        own = self._by_address.get(address, {})
+        if self._most_per_address is not None and len(own) >= self._most_per_address:
+            return self._cut_one(own, now - self._grace)
+        if self.total < self._most:
+            return True
+        fullest = max(self._by_address.values(), key=len)
+        modest = len(fullest) >= _CROWD and 2 * len(own) < len(fullest)
+        return self._cut_one(fullest, now if modest else now - self._grace)
 
     def add(self, guest: Guest) -> None:
         self._by_address.setdefault(guest.address, {})[guest] = None
@@ -83,12 +94,20 @@ class Connections:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _cut_one(self, guests: dict[Guest, None]) -> bool:
-        owing = [guest for guest in guests if guest.owes]
-        victim = next((guest for guest in owing if not guest.served), owing[0] if owing else None)
-        if victim is not None:
-            self._cut(victim)
-        return victim is not None
+    def _cut_one(self, guests: dict[Guest, None], before: float) -> bool:
+        """Cut off one that has owed us since *before* that time."""
+        known = None
+        for guest in guests:
+            since = guest.owing_since
+            if since is None or since > before:
+                continue
+            if not guest.served:
+                self._cut(guest)
+                return True
+            known = known or guest
+        if known is not None:
+            self._cut(known)
+        return known is not None
 
     def _cut(self, guest: Guest) -> None:
         self.cut_off += 1

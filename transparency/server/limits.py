@@ -1,9 +1,13 @@
-"""The limits on one client: a token bucket for each, in a table that cannot grow without bound (API-9, API-10)."""
+"""The limits on one client: a token bucket for each, in a table that cannot grow without bound (API-9, API-10).
+
+And the one that the system sets: how many files, hence connections, a process may have open.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import math
+import resource
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,6 +17,8 @@ from transparency.server.problems import ProblemError
 _PERIODS = {1.0: "second", 60.0: "minute", 3600.0: "hour", 86400.0: "day"}
 _MINUTE = 60.0
 IPV6_CLIENT_BITS = 64
+# Open files beside the connections: store, artifacts on their way, connections being refused, the interpreter's own.
+RESERVED_FILES = 512
 
 
 class RateLimiter:
@@ -75,3 +81,15 @@ def client_of_address(address: str | None) -> str:
     if ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)
     return str(ipaddress.ip_network((ip, IPV6_CLIENT_BITS), strict=False))
+
+
+def allow_files(wanted: int) -> int:
+    """How many files this process may have open; raised towards *wanted* as far as that is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < wanted:
+        raised = wanted if hard == unlimited else min(wanted, hard)
+        if raised > soft:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+    return wanted if soft == unlimited else soft

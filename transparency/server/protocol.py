@@ -42,6 +42,7 @@ class Connection(RequestHandler):
     """One connection. Every error it sends is CBOR; nothing of a request gets into the log."""
 
     __slots__ = (
+        "_body_since",
         "_closing_since",
         "_head_bytes",
         "_head_since",
@@ -52,6 +53,7 @@ class Connection(RequestHandler):
         "_unsent_until",
         "_wire",
         "address",
+        "admission",
         "served",
     )
 
@@ -70,11 +72,14 @@ class Connection(RequestHandler):
         self._patience = patience
         self.address = address
         self.served = False
+        # What makes it of an accepted socket, over TLS by a handshake.
+        self.admission: asyncio.Task[None] | None = None
         self._wire: asyncio.Transport | None = None
         self._last_payload: StreamReader | None = None
         # Since when the head of a request is awaited: from the connection's beginning, then from a head's first byte.
-        self._head_since: float | None = None
+        self._head_since: float | None = loop.time()
         self._head_bytes = 0
+        self._body_since = 0.0
         # Bytes that came of a body after its request was answered.
         self._unread: int | None = None
         self._unsent_until: float | None = None
@@ -83,7 +88,6 @@ class Connection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = cast("asyncio.Transport", transport)
         self._head_since = self._loop.time()
-        self._registry.add(self)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -103,6 +107,7 @@ class Connection(RequestHandler):
             ):
                 self._hang_up(ProblemError.of_status(431))
             self._head_since, self._head_bytes, self._unread = None, 0, None
+            self._body_since = self._loop.time()
         elif arriving:
             self._skip(len(data))
         elif data:
@@ -130,16 +135,23 @@ class Connection(RequestHandler):
     # -- what the registry asks -----------------------------------------------------------------------------------
 
     @property
-    def owes(self) -> bool:
-        """Whether the client has to send before anything can be done for it."""
-        idle = self._waiter is not None and not self._waiter.done()
-        return (
-            idle or self._head_since is not None or (self._last_payload is not None and not self._last_payload.is_eof())
-        )
+    def owing_since(self) -> float | None:
+        """Since when the client has to send before anything can be done for it; None while something can."""
+        if self._head_since is not None:
+            return self._head_since
+        if self._last_payload is not None and not self._last_payload.is_eof():
+            return self._body_since
+        return 0.0 if self._waiter is not None and not self._waiter.done() else None
 
     def cut(self) -> None:
         if self._wire is not None:
             self._wire.abort()
+        elif self.admission is not None:
+            self.admission.cancel()
+
+    def gone(self) -> None:
+        """It ended before it began."""
+        self._registry.remove(self)
 
     def look(self, now: float) -> None:
         """End what has taken too long: a head, the reading of an answer, a close."""

@@ -34,6 +34,8 @@ class ServerSettings:
     # Connections in all and from one address (None lifts that, for a server behind a proxy); see connections.py.
     max_connections: int = 2_000
     max_connections_per_address: int | None = 256
+    # One that has waited this long for its client makes room also for others of a crowd.
+    connection_grace: float = 5.0
     # One request's body has this long to arrive; all large bodies being held together have this many bytes.
     body_timeout: float = 30.0
     max_body_bytes: int = 128 * 1024 * 1024
