@@ -11,7 +11,7 @@ is given. The order of the checks is that of the text:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transparency.errors import NoteError, ProofError, SignatureInvalidError
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -80,23 +80,45 @@ def read_submission(body: bytes, keys_of: KeysOf) -> Submission | Answer:
     return Submission(body, request, signed, lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A submission that is to be cosigned at a time. What is left to do needs neither state nor order: signing."""
+
+    submission: Submission
+    time: int
+
+    @property
+    def record(self) -> Record:
+        """What will be recorded, still without the witness' lines."""
+        checkpoint = self.submission.checkpoint
+        signed = Note(self.submission.signed.note.text, self.submission.lines).to_bytes()
+        return Record(checkpoint.size, checkpoint.root, self.time, signed, b"")
+
+    def cosigned(self, cosign: Cosign) -> Answer:
+        lines = write_signatures(cosign(self.submission.signed.note.text, self.time))
+        return Answer(200, lines, record=replace(self.record, lines=lines), origin=self.submission.checkpoint.origin)
+
+
 def decide(submission: Submission, known: Record | None, now: int, cosign: Cosign) -> Answer:
-    """Judge a submission against what is recorded for its origin.
+    """The whole decision at once: judge and sign."""
+    judged = judge(submission, known, now)
+    return judged.cosigned(cosign) if isinstance(judged, Approved) else judged
+
+
+def judge(submission: Submission, known: Record | None, now: int) -> Answer | Approved:
+    """Hold a submission against what is recorded for its origin.
 
     The time is never 0 and never less than the last one for this log, whatever the clock says (W-3).
     """
     recorded = known or NOTHING
     refusal = _refusal(submission, recorded, now)
     if refusal is not None:
-        return refusal
-    checkpoint, text = submission.checkpoint, submission.signed.note.text
+        return replace(refusal, origin=submission.checkpoint.origin)
     time = max(now, recorded.time, 1)
-    if known is not None and time == known.time and known.has_text(text):
+    if known is not None and known.lines and time == known.time and known.has_text(submission.signed.note.text):
         # Said already, in this very second: the same lines again. Whoever replays a checkpoint causes no write.
-        return Answer(200, known.lines)
-    lines = write_signatures(cosign(text, time))
-    signed = Note(text, submission.lines).to_bytes()
-    return Answer(200, lines, record=Record(checkpoint.size, checkpoint.root, time, signed, lines))
+        return Answer(200, known.lines, origin=submission.checkpoint.origin)
+    return Approved(submission, time)
 
 
 def _refusal(submission: Submission, recorded: Record, now: int) -> Answer | None:  # noqa: PLR0911 - one a rule

@@ -14,14 +14,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Final
 
 from transparency.errors import OverloadedError, StoreError
 from transparency.notes.checkpoint_text import origin_hash
-from transparency.notes.note import Signature
 from transparency.server.limits import RateLimiter
-from transparency.witness.decide import Answer, Submission, decide, read_submission
+from transparency.witness.decide import Answer, Approved, Submission, judge, read_submission
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.logs import LogList
 from transparency.witness.record import Evidence, Move, Record
@@ -127,14 +125,16 @@ class Keeper:
 
     def _process(self, bodies: Sequence[bytes]) -> list[Outcome]:
         self.logs.refresh()
-        read = self._crypto.map if len(bodies) > 1 else map
+        # Checking and signing are most of the work and need no order: on all cores. Judging is quick and has one.
+        spread = self._crypto.map if len(bodies) > 1 else map
         pending: dict[str, Record] = {}
-        evidence: list[Evidence] = []
-        outcomes = [
-            self._decided(each, pending, evidence) if isinstance(each, Submission) else each
-            for each in read(self._read, bodies)
-        ]
-        moves = [Move(origin, self._records.get(origin), after) for origin, after in pending.items()]
+        judged = [self._judged(each, pending) for each in spread(self._read, bodies)]
+        outcomes = list(spread(self._signed, judged))
+        # The last one of each log; those before it are within it.
+        after = {each.origin: each.record for each in outcomes if isinstance(each, Answer) and each.record is not None}
+        moves = [Move(origin, self._records.get(origin), record) for origin, record in after.items()]
+        found = [each.evidence for each in outcomes if isinstance(each, Answer) and each.evidence is not None]
+        evidence = [each for each in found if _tree(each) not in self._seen]
         if not moves and not evidence:
             return outcomes
         try:
@@ -143,7 +143,7 @@ class Keeper:
             self._state.commit(moves, evidence)
         except StoreError as error:
             return [error] * len(outcomes)
-        self._records.update(pending)
+        self._records.update(after)
         if evidence:
             if len(self._seen) > _MAX_SEEN:
                 self._seen.clear()
@@ -157,24 +157,28 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - a fault of ours about one request is that request's
             return error
 
-    def _decided(self, submission: Submission, pending: dict[str, Record], evidence: list[Evidence]) -> Outcome:
-        origin = submission.checkpoint.origin
+    def _judged(self, read: Submission | Outcome, pending: dict[str, Record]) -> Approved | Outcome:
+        if not isinstance(read, Submission):
+            return read
+        origin = read.checkpoint.origin
         known = pending.get(origin) or self._records.get(origin)
-
-        def cosign(text: bytes, time: int) -> tuple[Signature, ...]:
-            if known is None or not known.has_text(text):
-                self._admit(origin)
-            return self.keys.cosign(text, time)
-
         try:
-            answer = decide(submission, known, int(self._clock()), cosign)
+            judged = judge(read, known, int(self._clock()))
+            if isinstance(judged, Approved):
+                if known is None or not known.has_text(read.signed.note.text):
+                    self._admit(origin)
+                pending[origin] = judged.record
         except Exception as error:  # noqa: BLE001 - as above, and the log's rate limit
             return error
-        if answer.record is not None:
-            pending[origin] = answer.record
-        if answer.evidence is not None and _tree(answer.evidence) not in self._seen:
-            evidence.append(answer.evidence)
-        return replace(answer, origin=origin)
+        return judged
+
+    def _signed(self, judged: Approved | Outcome) -> Outcome:
+        if not isinstance(judged, Approved):
+            return judged
+        try:
+            return judged.cosigned(self.keys.cosign)
+        except Exception as error:  # noqa: BLE001 - as above
+            return error
 
     def _admit(self, origin: str) -> None:
         log = self.logs.find(origin)
