@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -225,6 +226,27 @@ async def test_rotated_checkpoint_keys_sign_the_next_checkpoint(made: MadeLog) -
         assert open_checkpoint(newest.to_bytes(), publisher.vkeys()) == newest
         assert {key.key_id for key in before}.isdisjoint(line.key_id for line in newest.note.signatures)
         assert set(before) < set(checkpoint_vkeys(log.service_keys))
+
+
+async def test_fsck_holds_every_published_checkpoint_against_its_head_and_the_keys(made: MadeLog) -> None:
+    async with running(made) as log, publishing(made, log, interval=3600) as publisher:
+        await grow(made, log, 2)
+        await publisher.publish()
+        newest = publisher.published.newest
+    assert made.fsck().clean
+    assert newest is not None
+    signer = NoteSigner(newest.checkpoint.origin, PrivateKey.generate(ED25519_ALGORITHM.id))
+    strange = Note(newest.note.text).with_signature(signer.sign(newest.note.text)).to_bytes()
+    genuine = newest.to_bytes()
+    for size, note in ((4, strange), (4, genuine[:-9]), (3, genuine)):
+        with sqlite3.connect(made.data / "log.sqlite") as connection:
+            connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, 0)", (size, note))
+        connection.close()
+        findings = made.fsck().findings
+        assert [finding.where for finding in findings] == [f"checkpoint {size}"]
+        with sqlite3.connect(made.data / "log.sqlite") as connection:
+            connection.execute("DELETE FROM checkpoints WHERE size = ?", (size,))
+        connection.close()
 
 
 async def test_a_log_without_its_checkpoint_key_does_not_start_to_publish(made: MadeLog) -> None:

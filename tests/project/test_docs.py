@@ -18,7 +18,7 @@ from tests.project.tree import ROOT
 from transparency.cli.main import cli
 from transparency.cose import labels
 from transparency.cose.algorithms import ALGORITHMS
-from transparency.log import backup, create, documents, folder, fsck, mark, opening, sqlite
+from transparency.log import backup, checkpoints, create, documents, folder, fsck, mark, opening, sqlite, witness_check
 from transparency.server import key_directory
 from transparency.server.surface import ENDPOINTS
 from transparency.verifier.report import EXIT_CODES, TITLES
@@ -147,7 +147,9 @@ def test_the_page_for_auditors_names_every_check_and_verdict() -> None:
 def test_the_page_for_operators_has_a_remedy_for_every_reason_why_a_log_is_unusable() -> None:
     """The telling words of each LogUnusableError stand in the tables of operate.md."""
     text = re.sub(r"\s+", " ", (DOCS / "operate.md").read_text())
-    sources = (backup, create, documents, folder, fsck, mark, opening, sqlite, key_directory)
+    sources = (
+        backup, checkpoints, create, documents, folder, fsck, mark, opening, sqlite, witness_check, key_directory
+    )  # fmt: skip
     raised = re.compile(r"LogUnusableError\(\s*f?\"((?:[^\"\\]|\\.)*)\"")
     messages = [message for source in sources for message in raised.findall(inspect.getsource(source))]
 
@@ -159,7 +161,7 @@ def test_the_page_for_operators_has_a_remedy_for_every_reason_why_a_log_is_unusa
 
 def telling_parts(message: str) -> list[str]:
     """The words of a message's first clause, before it gives advice, between the values it names."""
-    first_clause = re.split(r"[;.] |\. ?\{_RESTORE", message)[0]
+    first_clause = re.split(r"[;.] |\. ?\{OLD_COPY", message)[0]
     parts = [part.strip(" :,()") for part in re.split(r"\{[^}]*\}", first_clause)]
     return [part for part in parts if len(part) > 3] or ["config.toml: …"]
 

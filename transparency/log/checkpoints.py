@@ -242,5 +242,5 @@ class CheckpointPublisher:
                     raise LogUnusableError(f"the origin cannot be the name of a checkpoint key: {error}") from error
         signers = [self._signers[key.thumbprint] for key in public]
         if not any(signer.vkey.kind == ED25519 for signer in signers):
-            raise LogUnusableError("the key set in force has no Ed25519 checkpoint key, which witnesses ask for (TL-6)")
+            raise LogUnusableError("the key set in force has no Ed25519 checkpoint key; witnesses ask for one (TL-6)")
         return signers

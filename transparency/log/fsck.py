@@ -2,8 +2,8 @@
 
 Reads only; works beside a running server on a snapshot's worth of heads. It trusts the policy key pinned in
 config.toml and nothing else: every statement must hash to its entry, every tile and root must follow from the entries,
-every head be signed by a registered key, every document follow its predecessor, every entry name the generation that
-was in force at its place.
+every head and published checkpoint be signed by a registered key, every document follow its predecessor, every entry
+name the generation that was in force at its place.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
 from transparency.log.artifacts import ArtifactStore
+from transparency.log.checkpoint_check import check_checkpoints
 from transparency.log.documents import InForce, advance, bootstrap
 from transparency.log.durable import DurableFile
 from transparency.log.erased_check import check_erased
@@ -152,6 +153,8 @@ class _Check:
                 last_time = head.time
                 head = next(heads, None)
         self._check_erased()
+        if self._in_force is not None:
+            check_checkpoints(self._store, self._in_force.keys.keys, self._tip.size, self.report.add)
         self._check_end(expected, edge, head)
 
     def _heads(self) -> Iterator[SignedHead]:
