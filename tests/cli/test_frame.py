@@ -151,6 +151,7 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.ProofError("x"), Exit.NEGATIVE),
     (errors.LogUnusableError("x"), Exit.NEGATIVE),
     (errors.MalformedError("x"), Exit.BAD_INPUT),
+    (errors.NoteError("x"), Exit.BAD_INPUT),
     (errors.PayloadMissingError("x"), Exit.BAD_INPUT),
     (errors.UnsupportedAlgorithmError("x"), Exit.BAD_INPUT),
     (errors.NotFoundError("x"), Exit.BAD_INPUT),

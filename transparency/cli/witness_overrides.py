@@ -13,7 +13,9 @@ from transparency.cli.output import done, timestamp, warn
 from transparency.cli.witness_folders import dir_option, require_witness
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExample: transparency witness forget --dir ./witness ORIGIN --i-know-this-allows-a-split-view"
+)
 @dir_option()
 @click.argument("origin", metavar="ORIGIN")
 @click.option("--i-know-this-allows-a-split-view", "sure", is_flag=True, help="There is no other way to run this.")
@@ -38,7 +40,10 @@ def forget(folder: Path, origin: str, sure: bool) -> None:
     done("the last checkpoint was kept; `transparency witness list` shows that one was forgotten")
 
 
-@click.command("renew-mark")
+@click.command(
+    "renew-mark",
+    epilog="\b\nExample: transparency witness renew-mark --dir ./witness --i-know-this-state-is-the-newest",
+)
 @dir_option()
 @click.option("--i-know-this-state-is-the-newest", "sure", is_flag=True, help="There is no other way to run this.")
 def renew(folder: Path, sure: bool) -> None:
