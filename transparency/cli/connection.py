@@ -29,13 +29,7 @@ def connect(
     # Here, and not above: aiohttp takes longer to import than many a command to run.
     from transparency.client.sync import SyncLogClient
 
-    tls = None
-    if cacert is not None:
-        try:
-            tls = ssl.create_default_context()
-            tls.load_verify_locations(cacert)
-        except (OSError, ssl.SSLError) as error:
-            raise CommandError(Exit.NO_INPUT, f"{cacert}: not a readable file of CA certificates") from error
+    tls = tls_context(cacert)
     try:
         client = SyncLogClient(log, token=token, pinned_keys=pinned_keys, timeout=timeout, retries=retries, tls=tls)
     except MalformedError as error:
@@ -43,6 +37,18 @@ def connect(
     if token is not None and not is_protected(log):
         warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
     return client
+
+
+def tls_context(cacert: str | None) -> ssl.SSLContext | None:
+    """The system's trust and that file's; None where there is none, and the system's alone is meant."""
+    if cacert is None:
+        return None
+    try:
+        tls = ssl.create_default_context()
+        tls.load_verify_locations(cacert)
+    except (OSError, ssl.SSLError) as error:
+        raise CommandError(Exit.NO_INPUT, f"{cacert}: not a readable file of CA certificates") from error
+    return tls
 
 
 def is_protected(log: str) -> bool:

@@ -40,6 +40,7 @@ _COMMANDS = {
     "retention": ("transparency.cli.retention", "How long records are kept: plan, apply, hold, release."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
     "witness": ("transparency.cli.witness", "Cosign checkpoints of logs: init, add-log, list, serve, vkey."),
+    "monitor": ("transparency.cli.monitor", "Follow logs, and say when one breaks its word."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }
 

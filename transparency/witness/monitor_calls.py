@@ -22,7 +22,9 @@ PATIENCE: Final = 60.0
 class Calls:
     """The webhook and command of one monitor."""
 
-    def __init__(self, webhook: str | None = None, command: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, webhook: str | None = None, command: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._url = None if webhook is None else _url(webhook)
         self._words = [] if command is None else _words(command)
         self._transport = Transport(timeout=PATIENCE / 2, backoff=Backoff(retries=2), tls=tls)

@@ -1,7 +1,7 @@
 """What a monitor remembers of one log, in a file of its own: the last tree it followed, and what is going on.
 
-The state is what makes a monitor worth something: whoever takes it away makes it believe the next tree it is shown. It is
-replaced whole, after all that it says was checked, and before the next round.
+The state is what makes a monitor worth something: whoever takes it away makes it believe the next tree it is shown. It
+is replaced whole, after all that it says was checked, and before the next round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from transparency.verifier.evidence import SUFFIX
 
 MAX_STATE: Final = 16 * 1024 * 1024
 _KIND: Final = "transparency-monitor/1"
-_MEMBERS: Final = frozenset({"kind", "origin", "checkpoint", "size", "range", "since", "ahead", "watched", "served", "active"})
+_MEMBERS: Final = frozenset(
+    {"kind", "origin", "checkpoint", "size", "range", "since", "ahead", "watched", "served", "active"}
+)
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class MonitorFolder:
         self.path = path
 
     def load(self, origin: str) -> MonitorState:
-        """The state of a log; an empty one where there is none. One that is damaged is an error, never a new beginning."""
+        """The state of a log; an empty one where there is none. A damaged one is an error, never a new beginning."""
         path = self._of(origin) / "state.json"
         try:
             data = path.read_bytes()
