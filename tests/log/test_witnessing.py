@@ -131,6 +131,24 @@ async def test_a_witness_is_asked_one_thing_at_a_time(made: MadeLog) -> None:
         assert [peer.asked for peer in peers] == [3, 1]
 
 
+async def test_a_witness_that_was_busy_is_asked_about_the_newest_checkpoint_next(made: MadeLog) -> None:
+    """And about none between: a log that stands still now must not lack its cosignature until it grows again."""
+    peers = Peer("w1"), Peer("w2")
+    peers[1].ready.clear()
+    async with listening(*peers), running(made) as log, witnessed_by(made, log, *peers, quorum=1) as publisher:
+        for size in (3, 4, 5):
+            await grow(made, log, 1)
+            assert await publisher.publish()
+            assert publisher.published.size == size
+
+        peers[1].ready.set()
+        async with asyncio.timeout(30):
+            while publisher.cosignatures < 2:  # noqa: ASYNC110 - the event is in another part
+                await asyncio.sleep(0.01)
+        assert cosigners(publisher) == ["w1", "w2"]
+        assert (peers[1].size, peers[1].asked) == (5, 2)
+
+
 async def test_receipts_go_on_while_witnesses_are_waited_for(made: MadeLog) -> None:
     peer = Peer()
     peer.ready.clear()

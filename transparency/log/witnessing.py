@@ -5,7 +5,7 @@ of the policy over this very checkpoint, with a time that is now. A witness that
 cosignature and nothing else; who it was and what it did is counted.
 
 A witness that is slow still cosigns: what it says after the quorum was reached is added to the checkpoint that is
-served. It is asked one thing at a time, so it cannot be buried under questions.
+served. It is asked one thing at a time, and the newest next, so it cannot be buried under questions.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _UNPROCESSABLE: Final = 422
 Prove = Callable[[int, int], tuple[bytes, ...]]
 """The consistency proof between two sizes."""
 Late = Callable[[Checkpoint, tuple[Signature, ...]], Awaitable[None]]
+_Task = asyncio.Task[tuple[Signature, ...]]
 
 _logger = logging.getLogger("transparency.witnesses")
 
@@ -75,8 +76,9 @@ class Witness:
     size: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # Who holds the lock, and what became of the last question.
+    # Who holds the lock or held it last, who is to hold it next, and what became of the last question.
     task: asyncio.Task[object] | None = None
+    next: _Task | None = None
     last: Outcome | None = None
 
     @property
@@ -107,7 +109,7 @@ class Witnesses:
         self._clock = clock
         self._session = session
         self._given = session
-        self._tasks: set[asyncio.Task[tuple[Signature, ...]]] = set()
+        self._tasks: set[_Task] = set()
         reachable = {name for witness in self.all for name in witness.names}
         if not policy.satisfied(reachable):
             raise NoteError("policy file: the witnesses that have a URL cannot make up its quorum")
@@ -136,13 +138,9 @@ class Witnesses:
     async def collect(self, signed: SignedCheckpoint, prove: Prove, late: Late) -> tuple[Signature, ...]:
         """Ask all at once; return when the quorum is reached, when none is left to answer, or when time is over.
 
-        Who is being asked then may still answer: *late* gets it. Who has not been asked yet, is not.
+        Who has not answered then may still do so: *late* gets it.
         """
-        asked = {asyncio.create_task(self._cosign(witness, signed, prove)): witness for witness in self.all}
-        self._tasks.update(asked)
-        for task in asked:
-            task.add_done_callback(self._tasks.discard)
-        pending = set(asked)
+        pending = {self._begin(witness, signed, prove) for witness in self.all}
         lines: tuple[Signature, ...] = ()
         deadline = asyncio.get_running_loop().time() + self._timeout
         try:
@@ -159,17 +157,22 @@ class Witnesses:
                 task.cancel()
             raise
         for task in pending:
-            if asked[task].task is task:
-                follow = asyncio.create_task(self._follow(task, signed.checkpoint, late))
-                self._tasks.add(follow)
-                follow.add_done_callback(self._tasks.discard)
-            else:
-                task.cancel()
+            self._keep(asyncio.create_task(self._follow(task, signed.checkpoint, late)))
         return lines
 
-    async def _follow(
-        self, task: asyncio.Task[tuple[Signature, ...]], checkpoint: Checkpoint, late: Late
-    ) -> tuple[Signature, ...]:
+    def _begin(self, witness: Witness, signed: SignedCheckpoint, prove: Prove) -> _Task:
+        """Ask, once the witness is done with what it is being asked. What waited for that until now, is out of date."""
+        if witness.next is not None and witness.next is not witness.task:
+            witness.next.cancel()
+        witness.next = self._keep(asyncio.create_task(self._cosign(witness, signed, prove)))
+        return witness.next
+
+    def _keep(self, task: _Task) -> _Task:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _follow(self, task: _Task, checkpoint: Checkpoint, late: Late) -> tuple[Signature, ...]:
         try:
             lines = await task
             if lines:
