@@ -54,3 +54,12 @@ def test_a_log_that_nobody_used_has_nothing_to_show(good: Run, folder: Path) -> 
 
 def test_all_lines_are_checked_or_the_last_are_shown(run: Run, log: Path) -> None:
     assert run("log", "access", "--data", log, "--verify", "--last", "1").exit_code == 64
+
+
+def test_a_backup_takes_the_access_log_along_and_a_restored_log_goes_on_with_it(good: Run, log: Path) -> None:
+    good("log", "backup", "--data", log, "--out", "copy", "--with-keys")
+    good("log", "restore", "--from", "copy", "--data", "again")
+    good("token", "create", "--data", "again")
+    report = json.loads(good("log", "access", "--data", "again", "--verify", "--json").stdout)
+
+    assert (report["lines"], report["findings"]) == (4, [])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.server.served import served
-from transparency.server.limits import RateLimiter, period_name
+from transparency.server.limits import RateLimiter, allow_files, period_name
 from transparency.server.problems import ProblemError
 from transparency.server.settings import ServerSettings
 
@@ -96,3 +98,16 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         ServerSettings(rate_limit=0)
     with pytest.raises(ValueError, match="TLS"):
         ServerSettings(tls_cert=Path("cert.pem"))
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_the_system_allows() -> None:
+    program = """
+import resource
+from transparency.server.limits import allow_files
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))
+print(allow_files(50), allow_files(200), allow_files(400), resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+    assert said == "100 200 300 (300, 300)\n"
+    assert allow_files(1) >= 1

@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.served import ISS, Served, served
 from transparency.log.access_check import check_access
-from transparency.log.access_digests import digests_in
+from transparency.log.access_digests import AccessDigests, digests_in
 from transparency.log.access_lines import Use, read_line
 from transparency.log.access_log import lines_of, segments
 from transparency.log.admin import handle
@@ -145,3 +145,21 @@ async def test_a_server_registers_the_digest_of_its_access_log_when_it_stops(tmp
     (digest,) = digests_in(Folder(data))
     report = check_access(Folder(data).access_log, "log.example/test", [digest])
     assert (report.covered, report.lines, report.findings) == (2, 2, [])
+
+
+async def test_a_damaged_access_log_stops_reads_and_not_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path) as site:
+        await site.get("/export/heads")
+    (path,) = Folder(tmp_path / "log").access_log.glob("*.jsonl")
+    path.write_bytes(path.read_bytes() + b"junk\n")
+    log = Log.open(tmp_path / "log", watermark=tmp_path / "mark")
+    await log.start()
+    digests = AccessDigests(log.data, log.origin, log.operate)
+    await digests.start()
+    await digests.stop()
+    await log.stop()
+
+    assert "cannot be continued" in caplog.text
+    assert path.read_bytes().endswith(b"junk\n")

@@ -54,9 +54,15 @@ class AccessDigests:
 
     async def start(self) -> None:
         self._registered = await asyncio.to_thread(self._newest)
-        here = await asyncio.to_thread(self._log.position)
-        if self._registered.count > (0 if here is None else here.count):
-            _logger.warning("the access log has lost lines that were registered: `transparency log access --verify`")
+        try:
+            here = await asyncio.to_thread(self._log.position)
+            if self._registered.count > (0 if here is None else here.count):
+                _logger.warning(
+                    "the access log has lost lines that were registered: run `transparency log access --verify`"
+                )
+        except (TransparencyError, OSError) as error:
+            # Reads will be refused, one by one, with that reason; statements are registered all the same.
+            _logger.critical("the access log cannot be continued: %s", error)
         self._task = asyncio.create_task(self._run(), name="access digests")
 
     async def stop(self) -> None:

@@ -178,6 +178,17 @@ def record_local(data: Path, origin: str, action: str, what: str = "", *, done: 
         log.close()
 
 
+def copy_access_log(source: Path, target: Path) -> None:
+    """Copy what is written, up to the last whole line, also while somebody writes. Nothing there makes nothing here."""
+    numbers = segments(source)
+    if not numbers:
+        return
+    target.mkdir(mode=0o700, exist_ok=True)
+    for number in numbers:
+        data = _path(source, number).read_bytes()
+        create_durably(_path(target, number), data[: data.rfind(b"\n") + 1])
+
+
 def segments(folder: Path) -> list[int]:
     """The numbers of the segments that are there, in order."""
     names = (_SEGMENT.fullmatch(path.name) for path in folder.glob("*.jsonl"))

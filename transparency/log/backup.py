@@ -17,6 +17,7 @@ from pathlib import Path
 
 from transparency.errors import LogUnusableError
 from transparency.log import create
+from transparency.log.access_log import copy_access_log
 from transparency.log.appender import Clock
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.carrying_out import carry_out
@@ -55,6 +56,7 @@ def backup(
             for key in source.key_files():
                 create_durably(target.keys / key.name, key.read_bytes())
         _copy_artifacts(source, target)
+        copy_access_log(source.access_log, target.access_log)
         store = SqliteStore(target.database)
         try:
             size = check_tip(store, store.tip()).size
@@ -102,6 +104,7 @@ def restore(
         for key in copy.key_files():
             create_durably(making.keys / key.name, key.read_bytes())
         _copy_artifacts(copy, making)
+        copy_access_log(copy.access_log, making.access_log)
         if copy.copies.exists():
             create_durably(making.copies, copy.copies.read_bytes())
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
