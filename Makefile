@@ -18,7 +18,7 @@ test: .venv/.stamp-test $(INTEROP)  ## lint, types and every test, as CI does
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 lint: .venv/.stamp-test  ## ruff and mypy only
 	$(BIN)/ruff check .

@@ -14,6 +14,8 @@ LEAKS = {
     "a token": re.compile(r"\btl_[0-9A-Za-z]+_[0-9A-Za-z_-]{43}\b"),
 }
 
+_LONGEST_NAME = 60
+
 
 def leaks_in(text: str) -> list[str]:
     return [what for what, pattern in LEAKS.items() if pattern.search(text)]
@@ -33,3 +35,8 @@ def pytest_runtest_makereport(
                 f"{item.nodeid} let {' and '.join(found)} into its output:\n{report.caplog}{report.capstderr}"
             )
     return report
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes and long texts make no readable names, and random ones differ between the processes that share a run."""
+    return argname if isinstance(val, bytes) or (isinstance(val, str) and len(val) > _LONGEST_NAME) else None

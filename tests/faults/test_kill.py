@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -38,6 +39,7 @@ class _Clients:
     unknown: list[bytes] = field(default_factory=list)
     sent: int = 0
     answers: Counter[int] = field(default_factory=Counter)
+    answered: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def next_statement(self) -> bytes:
         if self.unknown and self.chance.random() < 0.3:
@@ -56,6 +58,8 @@ class _Clients:
                 async with session.post(f"{url}/entries", data=data, headers=headers) as response:
                     body = await response.read()
                     self._told(data, response.status, response.headers.get("Location", ""), body)
+                    async with self.answered:
+                        self.answered.notify_all()
             except (TimeoutError, aiohttp.ClientError, ConnectionError):
                 self.unknown.append(data)
                 return
@@ -110,7 +114,7 @@ async def _round(forks: Forks, clients: _Clients, chance: random.Random) -> str:
             # Killed while it opens: recovery itself must be safe to interrupt.
             await asyncio.sleep(chance.uniform(0, 0.04))
         else:
-            await _under_load(await forks.ready(), clients, pid, chance.uniform(0.01, 0.15))
+            await _under_load(await forks.ready(), clients, pid, chance)
     finally:
         # Not reaped yet, so this is still our child, dead or alive.
         os.kill(pid, signal.SIGKILL)
@@ -120,10 +124,16 @@ async def _round(forks: Forks, clients: _Clients, chance: random.Random) -> str:
     return phase
 
 
-async def _under_load(url: str, clients: _Clients, pid: int, seconds: float) -> None:
+async def _under_load(url: str, clients: _Clients, pid: int, chance: random.Random) -> None:
+    """Let clients send until the server has answered some of them, however slow the machine is; then kill it."""
     timeout = aiohttp.ClientTimeout(total=10)
+    until = clients.answers.total() + chance.randrange(60)
     async with aiohttp.ClientSession(timeout=timeout) as session, asyncio.TaskGroup() as group:
         for _ in range(CLIENTS):
             group.create_task(clients.one_client(session, url))
-        await asyncio.sleep(seconds)
+        with contextlib.suppress(TimeoutError):  # every client may have given up; then there is nothing to wait for
+            async with asyncio.timeout(20), clients.answered:
+                await clients.answered.wait_for(lambda: clients.answers.total() >= until)
+        # Answers end in the same phase each; a few milliseconds more, and it may be in any.
+        await asyncio.sleep(chance.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ holds. A 201 or 202 that was sent stays true, and one that could not be sent was
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -50,7 +51,8 @@ async def serve(
     try:
         await digests.start()
         await admin.start()
-        async with SearchWorker(log.data), listening(log, settings, tokens, publish=publish) as (service, url):
+        searching = SearchWorker(log.data) if settings.search else contextlib.nullcontext()
+        async with searching, listening(log, settings, tokens, publish=publish) as (service, url):
             with stop_signal() as told:
                 on_ready(url)
                 await first(told, service.failed)

@@ -54,6 +54,8 @@ class ServerSettings:
     max_header_bytes: int = 32 * 1024
     # How long requests in flight have to end when the server is told to stop.
     drain_timeout: float = 30.0
+    # Whether a process beside the server keeps the search index; without it /search answers from what is there.
+    search: bool = True
     # "-" is standard error, None no access log.
     access_log: str | None = None
 
