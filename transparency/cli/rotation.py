@@ -6,22 +6,24 @@ have committed the key set and need this key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.folders import change_policy
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey, PublicKey, Signer, load_signer
-from transparency.errors import LogUnusableError
+from transparency.errors import JudgementStaleError, LogUnusableError
 from transparency.log.admin import Admin
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.keyset import ServiceKey, ServiceKeys
+
+_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,23 @@ class _Documents:
         # Opened first: without it nothing can be changed, and no key need be made.
         self._signer: Signer = folder.load_key(keyset.POLICY, self.policy.policy_key)
 
-    def register(self, following: ServiceKeys) -> None:
-        self._admin.call("update-keys", statement=sign_document(following, self._signer, self.keys.iss))
+    def register(self, build: Callable[[int], ServiceKeys]) -> ServiceKeys:
+        """Put the key set that *build* makes for a time on the log.
+
+        The time is asked last: keys were made and a passphrase was typed since. Where the log signed heads even so, it
+        does not take a key set that ends their key before them, and it is built again.
+        """
+        for attempt in range(_ATTEMPTS):
+            self.time = self._admin.call("documents")["time"]
+            following = build(self.time)
+            try:
+                self._admin.call("update-keys", statement=sign_document(following, self._signer, self.keys.iss))
+            except JudgementStaleError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return following
+        raise AssertionError  # the last attempt returns or raises
 
 
 def rotate_key(
@@ -58,10 +75,10 @@ def rotate_key(
     if role == keyset.POLICY:
         return _rotate_policy_key(admin, folder, documents, alg, signer)
     new = _make(folder, role, documents.keys, alg, signer)
-    since = documents.time + overlap
-    following = documents.keys.rotated(role, *new, previous=documents.entry, now=documents.time, since=since)
-    documents.register(following)
-    return Changed(following, new, since)
+    following = documents.register(
+        lambda now: documents.keys.rotated(role, *new, previous=documents.entry, now=now, since=now + overlap)
+    )
+    return Changed(following, new, documents.time + overlap)
 
 
 def _rotate_policy_key(
@@ -74,8 +91,10 @@ def _rotate_policy_key(
     keys, new = documents.keys, documents.keys.current(keyset.POLICY)
     if new == (documents.policy.policy_key,) or not _have(folder, new):
         new = _make(folder, keyset.POLICY, keys, alg, signer)
-        keys = keys.rotated(keyset.POLICY, *new, previous=documents.entry, now=documents.time)
-        documents.register(keys)
+        made = new
+        keys = documents.register(
+            lambda now: documents.keys.rotated(keyset.POLICY, *made, previous=documents.entry, now=now)
+        )
     (public,) = new
 
     def naming(policy: Policy, previous: str) -> Policy | None:
@@ -99,10 +118,9 @@ def compromise_key(admin: Admin, folder: Folder, kid: str, since: int) -> tuple[
             hint = "Exchange it first: `transparency log rotate-key --role policy`, then say this of the old one."
             raise CommandError(Exit.BAD_INPUT, "this policy key is in force, and only it can name another", hint)
         new = _make(folder, item.role, documents.keys, None, None)
-    following = documents.keys.compromised(
-        item, *new, since=since, previous=documents.entry, now=documents.time
-    )  # fmt: skip
-    documents.register(following)
+    following = documents.register(
+        lambda now: documents.keys.compromised(item, *new, since=since, previous=documents.entry, now=now)
+    )
     return Changed(following, new, documents.time), item
 
 

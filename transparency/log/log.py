@@ -256,7 +256,9 @@ class Log:
             return self._known(statement.entry, self._in_force.keys.index)
         keys = self._in_force.admit_keys(statement)
         signers = ReceiptSigners.open(keys, self._opened.folder.load_key, self.sequencer.decision_time())
-        candidate = keys_candidate(statement, keys, signers.at, lambda: self._in_force, self._put_in_force)
+        candidate = keys_candidate(
+            statement, keys, signers.at, lambda: self._in_force, self._put_in_force, self.newest_head
+        )
         return self._registered(statement.entry, await self.sequencer.submit(candidate))
 
     def _put_in_force(self, in_force: InForce) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from transparency.cose.keys import PublicKey, Signer
-from transparency.errors import LogUnusableError, RefusedError
-from transparency.log.sequencer import Candidate
+from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError
+from transparency.log.sequencer import Candidate, document_judgement
 from transparency.log.store import Kind
 from transparency.policy import keyset
-from transparency.policy.judge import FOREVER, Judgement
 from transparency.policy.keyset import ServiceKeys
 from transparency.policy.operations import SUBJECTS, read_operation
 from transparency.statements.statement import Statement, sign_statement
@@ -33,12 +32,15 @@ def sign_operation(
 
 
 def operation_candidate(statement: Statement, generation: int, in_force: Callable[[], ServiceKeys]) -> Candidate:
-    """Checked at its place in the order: by the key set that is in force *there*, while its key is in use."""
+    """Checked at its place in the order: by the key set that is in force *there*, at the time of its head.
 
-    def check() -> None:
-        read_operation(statement, in_force())
+    A key set may come before it in the queue. What its old key signed would be a finding of every later audit.
+    """
 
-    uses = [item for item in in_force().keys if item.role == keyset.OPERATIONS and item.key.kid == statement.kid]
-    until = next((item.until for item in uses), None)
-    judgement = Judgement(generation, 0, FOREVER if until is None else until - 1)
-    return Candidate(statement, judgement, Kind.OPERATION, check=check)
+    def check(time: int) -> None:
+        keys = in_force()
+        if all(key.kid != statement.kid for key in keys.at(keyset.OPERATIONS, time)):
+            raise JudgementStaleError("the operations key was exchanged meanwhile; sign again")
+        read_operation(statement, keys, time)
+
+    return Candidate(statement, document_judgement(generation), Kind.OPERATION, check=check)

@@ -13,7 +13,7 @@ Order of decisions for a batch, at one decision time (the next head's):
    back to be judged again (:class:`JudgementStaleError`). It was not sequenced.
 2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
    is judged under what it says (REG-21, REG-22). What the service states about itself (operations) is checked against
-   the key set in force, and does not end its batch.
+   the key set in force and the time, and does not end its batch.
 3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed waits for the same future
    and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
 4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
@@ -58,8 +58,8 @@ class Candidate:
     statement: Statement
     judgement: Judgement
     kind: Kind = Kind.STATEMENT
-    # Called at sequencing time; raises if the document does not follow the one in force.
-    check: Callable[[], None] | None = None
+    # Called at sequencing with the time of its head; raises if it may not stand at this place.
+    check: Callable[[int], None] | None = None
     # Called after the commit, before anything else is sequenced.
     took_effect: Callable[[int, SignedHead], None] | None = None
     signer_at: SignerAt | None = None
@@ -295,7 +295,7 @@ class Sequencer:
     def _refusal(self, candidate: Candidate, time: int) -> TransparencyError | None:
         if candidate.check is not None:
             try:
-                candidate.check()
+                candidate.check(time)
             except TransparencyError as error:
                 return error
         if candidate.kind in DOCUMENTS:
