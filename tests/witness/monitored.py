@@ -70,6 +70,8 @@ class Site:
         if path.startswith("tile/entries/"):
             index, width = parse_entries_path(path)
             return web.Response(body=write_bundle(self.content[index * WIDTH : index * WIDTH + width]))
+        if not path.startswith("tile/"):
+            return web.Response(status=404)
         level, index, width = parse_tile_path(path)
         tile = self.tiles.get((level, index), b"")[: width * HASH_SIZE]
         return web.Response(body=tile) if len(tile) == width * HASH_SIZE else web.Response(status=404)

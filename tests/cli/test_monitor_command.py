@@ -1,0 +1,96 @@
+"""``transparency monitor`` as people run it: against a real log, one that was forked on purpose, and nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, environment, shell
+from tests.notes.world import log_signer
+from tests.verifier.witnessing import policy
+from tests.witness.monitored import KEYS, Site, entries, sites
+
+
+async def monitor(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    return await asyncio.to_thread(shell, "monitor", *words, cwd=folder)
+
+
+def known(log: Site, *more: str) -> list[str]:
+    return [log.url, "--log-vkey", KEYS[0].text, "--state", "state", "--once", *more]
+
+
+async def test_once_is_0_while_all_is_well_and_1_when_the_log_forks_and_the_evidence_convicts(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        assert (await monitor(folder, *known(log))).returncode == 0
+        log.publish(entries("b", 22, common=5))
+
+        result = await monitor(folder, *known(log, "--json"))
+
+        assert result.returncode == 1
+        event = json.loads(result.stdout.splitlines()[0])
+        assert (event["code"], event["log"]) == ("split-view", KEYS[0].name)
+        judged = shell("verify", event["evidence"], "--log-vkey", KEYS[0].text, cwd=folder)
+        assert (judged.returncode, b"Convicted of a fork" in judged.stdout) == (0, True)
+
+
+async def test_the_urls_of_the_policy_are_followed_without_any_other(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        (folder / "policy").write_text(f"log {KEYS[0].text} {log.url}\nquorum none\n")
+
+        result = await monitor(folder, "--policy", "policy", "--state", "state", "--once")
+
+        assert (result.returncode, b"20 entries followed" in result.stderr) == (0, True)
+
+
+async def test_it_goes_on_until_it_is_stopped(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        words = ["--log-vkey", KEYS[0].text, "--state", "state", "--interval", "1", log.url]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "transparency", "monitor", *words,
+            cwd=folder, env=environment(folder), stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stderr is not None
+        try:
+            assert b"20 entries followed" in await process.stderr.readline()
+            log.publish(entries("a", 21))
+            while b"21 entries" not in await process.stderr.readline():
+                pass
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+def test_a_log_that_does_not_answer_is_69(run: Run, folder: Path) -> None:
+    result = run("monitor", "http://127.0.0.1:9/", "--log-vkey", KEYS[0].text, "--state", "state", "--once")
+
+    assert (result.exit_code, "unreachable" in result.stdout) == (69, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "no log to follow"),
+        (("http://127.0.0.1:9/",), "no key of the log"),
+        (("http://127.0.0.1:9/", "--log-vkey", "junk"), "--log-vkey"),
+        (("junk", "--log-vkey", log_signer().vkey.text), "not of the form"),
+        (("http://127.0.0.1:9/", "--log-vkey", log_signer().vkey.text, "--webhook", "junk"), "--webhook"),
+        (("--policy", "policy"), "no log to follow"),
+    ],
+)
+def test_slips_are_said_in_one_line(run: Run, folder: Path, words: tuple[str, ...], why: str) -> None:
+    (folder / "policy").write_bytes(policy().text)
+
+    result = run("monitor", *words, "--once", "--state", "state")
+
+    assert (result.exit_code, len(result.stderr.splitlines()), why in result.stderr) == (64, 1, True)
