@@ -68,7 +68,7 @@ def _serve(data: Path, watermark: Path, phase: Phase) -> None:
             phase.set("serving")
 
     opened = open_log(data, clock=system_clock, watermark=watermark, wrap_store=Store, open_mark_file=File)
-    # Two hundred starts: the process that indexes would cost more than all the rest, and it writes nothing of the log's.
+    # Two hundred starts: the process that indexes would cost more than all the rest, and writes nothing of the log.
     settings = ServerSettings(port=0, open=True, rate_limit=None, search=False)
     tokens = TokenStore(data / "access.sqlite")
     asyncio.run(serve(Log(opened, system_clock), settings, tokens, lambda url: say(f"ready {url}")))
