@@ -65,14 +65,15 @@ def test_a_witness_from_init_to_cosignatures_and_a_fork_that_is_refused(folder: 
     assert "everything that was cosigned is recorded" in errors.read_text()
 
     (row,) = json.loads(good("witness", "list", "--dir", "w", "--json").stdout)
-    assert (row["origin"], row["size"], row["unproven"], row["url"]) == (ORIGIN, 20, 1, "https://log.example")
+    assert (row["origin"], row["size"], row["forks"], row["url"]) == (ORIGIN, 20, 1, "https://log.example")
     shown = good("witness", "list", "--dir", "w").stdout
     assert f"{ORIGIN}  size 20 at " in shown
-    assert "1 checkpoints that nobody has shown" in shown
+    assert "forked: 1 kept as evidence" in shown
     good("witness", "evidence", "--dir", "w", "--out", "evidence")
-    assert sorted(path.name for path in Path("evidence").iterdir()) == [
-        f"0001.unproven.{end}" for end in ("claimed", "recorded", "request")
-    ]
+    endings = ("claimed", "evidence", "recorded", "request")
+    assert sorted(path.name for path in Path("evidence").iterdir()) == [f"0001.fork.{end}" for end in endings]
+    convicted = good("verify", "evidence/0001.fork.evidence", "--log-vkey", log_signer().vkey.text)
+    assert "Convicted of a fork" in convicted.stdout
 
 
 def test_a_log_known_by_other_keys_is_refused_unless_they_are_to_be_replaced(made: Path, run: Run, good: Run) -> None:

@@ -17,6 +17,7 @@ from transparency.merkle.proofs import (
     root_at,
     root_from_consistency,
     root_from_inclusion,
+    roots_of_consistency,
     verify_consistency,
     verify_inclusion,
 )
@@ -229,6 +230,20 @@ def test_a_wrong_old_root_is_refused_or_leads_to_another_new_root(new: int, data
     else:
         with pytest.raises(ProofError, match="does not reproduce the old root"):
             root_from_consistency(old, new, wrong, TREE.proof(old, new))
+
+
+def test_a_consistency_path_has_both_roots_in_it_unless_the_old_one_is_a_complete_subtree() -> None:
+    for new in range(2, 40):
+        for old in range(1, new):
+            path = consistency_path(old, new, read)
+            if old.bit_count() == 1:
+                with pytest.raises(ProofError, match="leaves the old root out"):
+                    roots_of_consistency(old, new, path)
+            else:
+                assert roots_of_consistency(old, new, path) == (root_at(old, read), root_at(new, read))
+    for old, new in ((5, 5), (7, 5), (0, 5)):
+        with pytest.raises(ProofError):
+            roots_of_consistency(old, new, [])
 
 
 def test_a_path_alone_does_not_fix_the_size_of_its_tree() -> None:

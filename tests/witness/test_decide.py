@@ -11,6 +11,7 @@ from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.notes.checkpoint import Checkpoint
 from transparency.notes.note import Signature
 from transparency.notes.requests import AddCheckpoint
+from transparency.witness.convict import evidence_file
 from transparency.witness.decide import Answer, Submission, decide, read_submission
 from transparency.witness.record import Ground, Record
 
@@ -68,8 +69,8 @@ def test_all_that_is_cosigned_is_one_history_at_times_that_do_not_go_back(
         elif old == recorded and extends and prover == branch:
             raise AssertionError("an honest log was refused")
         if answer.evidence is not None and answer.evidence.ground is Ground.FORK:
-            assert size == recorded
             assert not extends
+            assert size == recorded or prover == branch
 
     assert history == sorted(history, key=lambda each: (each[0], each[2]))
     assert any(all(root == (prefix[size] if size else EMPTY_ROOT) for size, root, _ in history) for prefix in PREFIXES)
@@ -98,6 +99,22 @@ def test_a_tree_of_size_zero_with_another_root_convicts_by_itself() -> None:
     assert answer.status == 422
     assert answer.evidence is not None
     assert (answer.evidence.ground, answer.evidence.recorded) == (Ground.FORK, b"")
+
+
+def test_a_proof_from_another_beginning_convicts_where_it_shows_one() -> None:
+    """From 5 the proof has the root of the first five leaves in it; from a power of two it has not."""
+    fork = BRANCHES[1]
+    for old, ground in ((5, Ground.FORK), (8, Ground.UNPROVEN)):
+        known = judged(request(TRUE, 0, old), None, 7).record
+        answer = judged(request(fork, old, 13), known, 7)
+        assert answer.status == 422
+        assert answer.evidence is not None
+        assert answer.evidence.ground is ground
+        convicting = evidence_file(answer.evidence)
+        assert (convicting is not None) == (ground is Ground.FORK)
+        if convicting is not None:
+            verdict = convicting.judge([signer_of().vkey])
+            assert (verdict.convicts, verdict.crime) == (True, "fork")
 
 
 def test_a_bad_proof_is_a_lead_and_no_conviction() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.notes.world import ORIGIN
 from tests.witness.served import NAME, make_witness, served
-from tests.witness.trees import request, tree_of
+from tests.witness.trees import request, signer_of, tree_of
 from transparency.errors import (
     FolderOwnedError,
     LogUnusableError,
@@ -22,6 +22,7 @@ from transparency.errors import (
 from transparency.log.mark import default_path
 from transparency.testing import FakeClock
 from transparency.testing.faults import Fault, FaultyFile
+from transparency.witness.convict import evidence_file
 from transparency.witness.folder import WitnessConfig, WitnessFolder, create_witness
 from transparency.witness.record import Evidence, Ground, Move, Record
 from transparency.witness.state import MAX_EVIDENCE, open_state, renew_mark
@@ -236,8 +237,12 @@ async def test_two_roots_for_one_size_are_kept_whatever_the_old_size_says(folder
 
     assert [(one.ground, one.size, one.root) for one in kept] == [
         (Ground.FORK, 5, fork.root(5)),
-        (Ground.UNPROVEN, 9, fork.root(9)),
+        (Ground.FORK, 9, fork.root(9)),
     ]
+    for one in kept:
+        convicting = evidence_file(one)
+        assert convicting is not None
+        assert convicting.judge([signer_of().vkey]).convicts
     assert kept[0].request == request(fork, 5, 5)
     assert TREE.checkpoint(5).text in kept[0].recorded
 

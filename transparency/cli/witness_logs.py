@@ -104,11 +104,13 @@ def list_(folder: Path, as_json: bool) -> None:
 def evidence(folder: Path, target: Path, as_json: bool) -> None:
     """Write out what logs have signed and this witness did not cosign.
 
-    Of each case three files: N.GROUND.request, as it was sent; N.GROUND.claimed, the checkpoint in it; and
-    N.GROUND.recorded, the one that had been cosigned. Of a *fork* the two checkpoints, both signed by the log,
-    convict it; *unproven* means that nobody has shown the one to extend the other.
+    Of each case: N.GROUND.request, as it was sent; N.GROUND.claimed, the checkpoint in it; N.GROUND.recorded, the one
+    that had been cosigned. A fork has N.fork.evidence, which convicts the log and is checked by `transparency verify`;
+    unproven means that nobody has shown the one tree to extend the other.
     """
     from transparency.notes.requests import AddCheckpoint
+    from transparency.verifier.evidence import SUFFIX
+    from transparency.witness.convict import evidence_file
     from transparency.witness.state import WitnessState
 
     found = require_witness(folder)
@@ -125,6 +127,9 @@ def evidence(folder: Path, target: Path, as_json: bool) -> None:
         for ending, content in (("request", each.request), ("claimed", claimed), ("recorded", each.recorded)):
             if content:
                 write_output(target / f"{stem}.{ending}", content)
+        convicting = evidence_file(each)
+        if convicting is not None:
+            write_output(target / f"{stem}{SUFFIX}", convicting.to_bytes())
         rows.append({"file": stem, "origin": each.origin, "ground": str(each.ground), "size": each.size,
                      "root": each.root.hex(), "time": each.time})  # fmt: skip
     if as_json:

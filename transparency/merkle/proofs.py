@@ -102,11 +102,28 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
     noticed here but leads to another new root: the result means nothing until it has been compared, or a
     signature over it verified.
     """
-    _check_size(old_size, "old size")
-    _check_size(new_size, "new size")
-    if old_size >= new_size:
-        raise ProofError(f"old size {old_size} is not below new size {new_size}")
+    _check_sizes(old_size, new_size)
     _check_hash(old_root, "old root")
+    old, new = _climb(old_size, new_size, old_root, path)
+    if old != old_root:
+        raise ProofError(f"consistency path from {old_size} to {new_size} does not reproduce the old root")
+    return new
+
+
+def roots_of_consistency(old_size: int, new_size: int, path: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """The roots that a path has at its two ends, whatever they ought to be.
+
+    If the new one is signed, so is by it that the old one is the root of its first ``old_size`` leaves. The path from a
+    power of two does not have its old root: refused.
+    """
+    _check_sizes(old_size, new_size)
+    if old_size.bit_count() == 1:
+        raise ProofError(f"a consistency path from {old_size}, a power of two, leaves the old root out")
+    return _climb(old_size, new_size, EMPTY_ROOT, path)
+
+
+def _climb(old_size: int, new_size: int, old_root: bytes, path: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Old and new root by the path; it starts at ``old_root`` where that is a complete subtree, else at its own."""
     level = _trailing_zeros(old_size)
     whole = old_size == 1 << level
     index = (old_size - 1) >> level
@@ -122,9 +139,7 @@ def root_from_consistency(old_size: int, new_size: int, old_root: bytes, path: S
             old, new = node_hash(sibling, old), node_hash(sibling, new)
         else:
             new = node_hash(new, sibling)
-    if old != old_root:
-        raise ProofError(f"consistency path from {old_size} to {new_size} does not reproduce the old root")
-    return new
+    return old, new
 
 
 def verify_consistency(
@@ -197,6 +212,13 @@ def _check_size(value: object, name: str, minimum: int = 1) -> None:
         raise ProofError(f"{name} is not an integer but {type(value).__name__}")
     if not minimum <= value <= MAX_SIZE:
         raise ProofError(f"{name} is not between {minimum} and 2^63-1")
+
+
+def _check_sizes(old_size: int, new_size: int) -> None:
+    _check_size(old_size, "old size")
+    _check_size(new_size, "new size")
+    if old_size >= new_size:
+        raise ProofError(f"old size {old_size} is not below new size {new_size}")
 
 
 def _check_hash(value: object, name: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from transparency.errors import NoteError, ProofError, SignatureInvalidError
 from transparency.merkle.hashing import EMPTY_ROOT
-from transparency.merkle.proofs import verify_consistency
+from transparency.merkle.proofs import roots_of_consistency, verify_consistency
 from transparency.notes.checkpoint import Checkpoint, SignedCheckpoint, verify_log_signatures
 from transparency.notes.note import Note, Signature, write_signatures
 from transparency.notes.requests import AddCheckpoint
@@ -139,8 +139,10 @@ def _refusal(submission: Submission, recorded: Record, now: int) -> Answer | Non
     try:
         verify_consistency(old, checkpoint.size, recorded.root, checkpoint.root, path)
     except ProofError as error:
-        unproven = None if old == checkpoint.size else _evidence(submission, recorded, now, Ground.UNPROVEN)
-        return Answer(422, detail=f"Not shown to extend the recorded tree: {error}", evidence=unproven)
+        if old != checkpoint.size:
+            ground = Ground.UNPROVEN if other_beginning(submission.request, checkpoint) is None else Ground.FORK
+            evidence = _evidence(submission, recorded, now, ground)
+        return Answer(422, detail=f"Not shown to extend the recorded tree: {error}", evidence=evidence)
     return None
 
 
@@ -158,3 +160,15 @@ def _evidence(submission: Submission, recorded: Record, now: int, ground: Ground
     return Evidence(
         checkpoint.origin, ground, checkpoint.size, checkpoint.root, max(now, 1), recorded.note, submission.body
     )
+
+
+def other_beginning(request: AddCheckpoint, checkpoint: Checkpoint) -> bytes | None:
+    """The root that a refused proof shows the checkpoint's tree to have had at the old size; None if it shows nothing.
+
+    Anyone can write a proof, but only one that leads to the root the log signed says something about that tree.
+    """
+    try:
+        old_root, new_root = roots_of_consistency(request.old, checkpoint.size, request.path)
+    except ProofError:
+        return None
+    return old_root if new_root == checkpoint.root else None

@@ -49,7 +49,8 @@ class Ground(StrEnum):
     """Why something was kept."""
 
     FORK = "fork"
-    """The log signed two roots for one size, or another empty tree: both notes together convict it."""
+    """The log signed two histories: two roots for one size, another empty tree, or a tree whose proof leads to another
+    beginning than the recorded one. Its signatures convict it."""
     UNPROVEN = "unproven"
     """The log signed a tree that nobody has shown to extend the recorded one; the sender's proof may be at fault."""
 
