@@ -1,8 +1,9 @@
-"""What is SQLite's own in the store: races between its two connections, damage, and files that are no database."""
+"""What is SQLite's own in the store: races between its connections, damage, and files that are no database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from transparency.errors import LogUnusableError
 from transparency.log import schema
 from transparency.log.sqlite import SqliteStore, connect
 from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.statements.statement import Entry
 
 
 @pytest.fixture
@@ -22,14 +24,17 @@ def path(tmp_path: Path) -> Path:
 
 
 class _Interrupted:
-    """A connection that lets something happen just before a statement that reads the tip."""
+    """A connection that lets something happen just before a statement that begins so; unless said, reads the tip."""
 
-    def __init__(self, connection: Any, happens: list[Callable[[], object]]) -> None:
+    def __init__(
+        self, connection: Any, happens: list[Callable[[], object]], begins: str = "SELECT size, root, epoch"
+    ) -> None:
         self._connection = connection
         self._happens = happens
+        self._begins = begins
 
     def execute(self, sql: str, *parameters: Any) -> Any:
-        if sql.startswith("SELECT size, root, epoch") and self._happens and not self._connection.in_transaction:
+        if sql.startswith(self._begins) and self._happens and not self._connection.in_transaction:
             self._happens.pop()()
         return self._connection.execute(sql, *parameters)
 
@@ -46,6 +51,19 @@ def test_a_take_over_tells_its_own_epoch_even_if_another_follows_at_once(path: P
     assert store.take_over().epoch == 1
     store.close()
     other.close()
+
+
+def test_whoever_reads_one_row_does_not_wait_for_a_page_of_an_export(path: Path) -> None:
+    """The event loop looks for every submitted entry; a page is megabytes, and may come from a slow disk."""
+    found: list[object] = []
+    happens: list[Callable[[], object]] = []
+    store = SqliteStore(path, connect=lambda at: _Interrupted(connect(at), happens, "SELECT idx, entry, kind"))
+    with ThreadPoolExecutor(1) as elsewhere:
+        happens.append(lambda: found.append(elsewhere.submit(store.find, Entry(bytes(32))).result(timeout=30)))
+
+        assert list(store.entries(0, 1)) == []
+    assert found == [None]
+    store.close()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The embedded store: SQLite in WAL mode with ``synchronous=FULL``, so that a commit that returned is on the disk.
 
-Two connections: the writer's belongs to the sequencer's thread, the reader's to whoever reads. SQL is kept to what
-any SQLite binding runs (no cursor attributes), because the power-cut tests run this class over a shim of the VFS.
+Three connections: the writer's belongs to the sequencer's thread, the reader's to whoever reads a row, the scanner's to
+who reads many, such as an export: pages of megabytes, in threads, for which the event loop must not wait. SQL is kept
+to what any SQLite binding runs (no cursor attributes): the power-cut tests run this class over a shim of the VFS.
 """
 
 from __future__ import annotations
@@ -81,23 +82,23 @@ class SqliteStore:
                 schema.migrate(path)
             self._writer = connect(path)
             self._reader = connect(path)
-            for connection in (self._writer, self._reader):
+            self._scanner = connect(path)
+            for connection in (self._writer, self._reader, self._scanner):
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
-            self._reader.execute("PRAGMA query_only = 1")
+            for connection in (self._reader, self._scanner):
+                connection.execute("PRAGMA query_only = 1")
             current = schema.is_current(self._reader)
         except LogUnusableError:
             raise
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
+        self._reading, self._scanning = threading.Lock(), threading.Lock()
         if not current:
-            self._reader.close()
-            self._writer.close()
+            self.close()
             raise LogUnusableError(
                 f"{path} was written by an earlier version; `transparency serve` brings it up to date"
             )
-        # The reader is used by the event loop and, in fsck and backup, by one more thread.
-        self._reading = threading.Lock()
 
     # -- writes: the sequencer's thread only ---------------------------------------------------------------------
 
@@ -314,8 +315,9 @@ class SqliteStore:
             after = rows[-1][0]
 
     def close(self) -> None:
-        with self._reading:
-            self._reader.close()
+        for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):
+            with lock:
+                connection.close()
         self._writer.close()
 
     # -- plumbing ------------------------------------------------------------------------------------------------
@@ -343,8 +345,8 @@ class SqliteStore:
         rows: list[tuple[Any, ...]] = []
         size = 0
         try:
-            with self._reading:
-                cursor = self._reader.execute(sql, parameters)
+            with self._scanning:
+                cursor = self._scanner.execute(sql, parameters)
                 while size < most_bytes and (row := cursor.fetchone()) is not None:
                     rows.append(row)
                     size += sum(len(value) for value in row if isinstance(value, bytes))
