@@ -21,6 +21,7 @@ from transparency.errors import RefusedError, StoreError
 from transparency.log.audit import AuditReport, Outcome
 from transparency.log.sequencer import Candidate
 from transparency.log.store import Store
+from transparency.policy import audited as stated
 from transparency.policy.document import Policy
 from transparency.policy.erasure import Erasure, Item
 from transparency.policy.judge import FOREVER, Judgement
@@ -289,3 +290,20 @@ async def test_a_payload_that_was_erased_before_an_audit_of_it_stood_on_the_log_
         order = await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
 
     assert f"entry {audited.plain} was to be erased, and no audit" in named(audited.audit())[order.index][0]
+
+
+@pytest.mark.parametrize("short", [0, 1], ids=["another root", "a size that no head has"])
+async def test_an_audit_of_another_tree_lets_nothing_be_erased(audited: Audited, short: int) -> None:
+    """REG-20: its statement says which entries were replayed, by their root."""
+    async with running(audited.made) as log:
+        head = log.newest_head()
+        size, root = head.size - short, head.root if short else bytes(32)
+        said = stated.Audited(log.origin, size, root, size, 0, head.time)
+        claim = await log.operate("audit", said.to_bytes())
+        item = Item(audited.plain, entry_id(log.stored(audited.plain).entry), "payload", "art. 17", "the operator", 0)
+        order = await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+
+    found = named(audited.audit())
+
+    assert "of another tree" in found[claim.index][0]
+    assert "no audit of it stood" in found[order.index][0]

@@ -8,8 +8,8 @@ Rules of what a log may hold, each broken one a finding:
    policy refuses duplicates, nothing before it signs the same bytes, its twin excepted (LEAF-7).
 4. An operation is signed by the operations key in use.
 5. Manifests follow each other without gaps and say what was replayed here (AMB-10).
-6. A statement that is missing was erased by an order that stands on the log, after an audit of its entry does
-   (REG-20).
+6. A statement that is missing was erased by an order that stands on the log, after an audit of its entry, in this
+   tree, does (REG-20).
 7. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
 
 What an entry claims to be (its kind) is only where to begin: whatever it claims, the rule of that kind has to hold.
@@ -38,6 +38,8 @@ from transparency.statements.statement import Statement, entry_id, entry_of, par
 from transparency.statements.twins import twin_entry
 
 _INIT = (Kind.POLICY, Kind.KEYS)
+# Heads may be few where somebody removed them: what waits for the next one is bounded all the same.
+_MOST_LEAVES = 4_096
 
 
 class Replay:
@@ -72,6 +74,8 @@ class Replay:
     def entry(self, row: StoredEntry, head: SignedHead) -> None:
         """Replay one entry, which *head* is the first to cover."""
         self._leaves.append(leaf_hash(row.entry))
+        if len(self._leaves) >= _MOST_LEAVES:
+            self._grow()
         try:
             outcome = self._replay(row, head)
         except TransparencyError as error:
@@ -169,6 +173,8 @@ class Replay:
             audited = Audited.from_bytes(statement.payload)
             if audited.log != self._report.origin or audited.size > row.index:
                 raise RefusedError("the audit is another log's, or of entries that were not there yet")
+            if self._scratch.root_at(audited.size) != audited.root:
+                raise RefusedError(f"the audit is of another tree: it names a root that no head of {audited.size} has")
             self._audited = max(self._audited, audited.size)
 
     def _take_order(self, row: StoredEntry, order: Erasure) -> None:
@@ -218,9 +224,10 @@ class Replay:
     def head(self, head: SignedHead) -> None:
         """Check a head whose entries were all given."""
         self._report.heads += 1
-        self._edge.append(self._leaves)
-        self._leaves = []
-        if self._roots_hold and head.root != self._edge.root():
+        self._grow()
+        root = self._edge.root()
+        self._scratch.keep_root(head.size, root)
+        if self._roots_hold and head.root != root:
             self._roots_hold = False  # from here on all differ, which says nothing new
             self._find_head(head, "its root does not follow from the entries; an entry at or before it was replaced")
         if head.time < self._time:
@@ -236,6 +243,10 @@ class Replay:
             head.verify(key, iss=keys.iss, origin=keys.log)
         except TransparencyError as error:
             self._find_head(head, str(error))
+
+    def _grow(self) -> None:
+        self._edge.append(self._leaves)
+        self._leaves = []
 
     def end(self) -> None:
         """Nothing follows: what was left open is now a finding, or cannot be told."""

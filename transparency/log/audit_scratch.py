@@ -37,6 +37,7 @@ class Scratch:
             "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, generation, time, collateral BLOB, outcome TEXT)",
             "CREATE TABLE signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
             "CREATE TABLE erased (idx INTEGER PRIMARY KEY, entry BLOB)",
+            "CREATE TABLE roots (size INTEGER PRIMARY KEY, root BLOB)",
             "BEGIN",
         ):
             self._db.execute(sql)
@@ -88,6 +89,16 @@ class Scratch:
         sql = "SELECT 1 FROM signed WHERE tbs = ? AND entry = ?"
         this = self._db.execute(sql, (tbs_digest, entry)).fetchone()
         return some is not None, this is not None
+
+    # -- the tree at each head -----------------------------------------------------------------------------------
+
+    def keep_root(self, size: int, root: bytes) -> None:
+        self._db.execute("INSERT OR REPLACE INTO roots VALUES (?, ?)", (size, root))
+
+    def root_at(self, size: int) -> bytes | None:
+        """The root of the tree at an earlier head; None where no head has that size."""
+        row = self._db.execute("SELECT root FROM roots WHERE size = ?", (size,)).fetchone()
+        return None if row is None else row[0]
 
     # -- what was erased -----------------------------------------------------------------------------------------
 
