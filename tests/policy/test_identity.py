@@ -24,6 +24,7 @@ from transparency.errors import CertificateError, RefusedError
 from transparency.policy.document import Issuer, Policy
 from transparency.policy.identity import Paths
 from transparency.policy.judge import Judge
+from transparency.policy.toml import write_time
 from transparency.statements.certificates import read_collateral, with_collateral
 from transparency.statements.statement import Statement
 from transparency.testing.pki import ENDS, Authority, make_key
@@ -55,6 +56,17 @@ def test_a_chain_beside_the_statement_is_kept_and_judged_again_alike(made: State
     assert read_collateral(judgement.collateral) == LEAF.chain
     assert "key: " in refusal(JUDGE, stored)
     assert JUDGE.judge(with_collateral(stored, judgement.collateral), NOW) == judgement
+
+
+@pytest.mark.parametrize("made", [certified(), certified(protected=False)], ids=["signed chain", "chain beside"])
+def test_a_key_that_has_bounds_has_them_under_its_certificate_too(made: Statement) -> None:
+    """REG-21: an operator who ended a key by its not-after does not find it at work again by another name."""
+    ends = NOW + 10
+    bounded = key_table(LEAF.signer, f"not-after = {write_time(ends)}")
+    judge = Judge(policy(tables=bounded + root_table()))
+
+    assert judge.judge(made, NOW).not_after == ends
+    assert "not-after" in refusal(judge, made, ends + 1)
 
 
 def test_only_what_was_used_is_kept() -> None:

@@ -169,7 +169,7 @@ POLICIES: Mapping[str, tuple[dict[str, str], Mapping[str, str]]] = {
             "tables": key_table(LEAF.signer, "compromised-since = 2020-01-01T00:00:00Z")
             + key_table(KEY) + key_table(OTHER) + root_table()
         },
-        dict.fromkeys(NO_ROOT, "key: the key of the certificate is compromised"),
+        dict.fromkeys(NO_ROOT, "key: the key is compromised since"),
     ),
     "sessions of Claude": (
         {"tables": '[issuer.records]\nformats = ["claude-jsonl"]\n' + key_table(KEY) + key_table(OTHER) + root_table()},

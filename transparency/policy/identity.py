@@ -94,7 +94,7 @@ class CertifiedKey:
     A kid that is registered beside them counts too; where a statement has both, both must name one key (SS-5).
     """
 
-    __slots__ = ("_compromised", "_paths", "_policy_key", "_registered", "_roots")
+    __slots__ = ("_bounded", "_paths", "_policy_key", "_registered", "_roots")
 
     name: ClassVar[str] = "key"
 
@@ -103,8 +103,9 @@ class CertifiedKey:
         self._policy_key = policy_key.thumbprint
         self._roots = issuer.roots
         self._paths = paths
-        compromised = {each.kid for each in issuer.validity if each.compromised_since is not None}
-        self._compromised = {key.thumbprint for key in issuer.keys if key.kid in compromised}
+        # Bounds are the key's, whichever way a statement names it.
+        keys = (_Key.of(key, issuer.validity_of(key.kid), policy_key) for key in issuer.keys)
+        self._bounded = {each.key.thumbprint: each for each in keys if not each.always}
 
     def refuses(self, case: Case) -> str:
         registered = self._registered.knows(case.statement.kid)
@@ -116,7 +117,7 @@ class CertifiedKey:
         except (CertificateError, MalformedError) as error:
             return str(error)
         reason = self._registered.refuses(case) if registered else ""
-        reason = reason or self._objection(path.key, case.key)
+        reason = reason or self._objection(path.key, case)
         if reason:
             return reason
         case.key = case.key or path.key
@@ -125,14 +126,13 @@ class CertifiedKey:
             case.collateral = write_collateral(path.certificates)
         return ""
 
-    def _objection(self, certified: PublicKey, registered: PublicKey | None) -> str:
-        if registered is not None and registered.thumbprint != certified.thumbprint:
+    def _objection(self, certified: PublicKey, case: Case) -> str:
+        if case.key is not None and case.key.thumbprint != certified.thumbprint:
             return "the kid names another key than the certificate"
         if certified.thumbprint == self._policy_key:
             return _POLICY_KEY
-        if certified.thumbprint in self._compromised:
-            return "the key of the certificate is compromised, and signs nothing new"
-        return ""
+        bounded = self._bounded.get(certified.thumbprint)
+        return "" if bounded is None else bounded.refuses(case)
 
     def accepts(self, case: Case) -> str:
         if case.key is None:
