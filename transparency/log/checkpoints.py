@@ -36,7 +36,9 @@ from transparency.notes.policy import WitnessPolicy
 from transparency.notes.signer import NoteSigner
 from transparency.notes.vkey import ED25519, VerifierKey
 from transparency.policy import keyset
+from transparency.policy.checkpoint_keys import checkpoint_vkeys
 from transparency.statements.receipt import SignedHead
+from transparency.verifier.evidence import log_times
 
 INTERVAL_SECONDS: Final = 1.0
 REFRESH_SECONDS: Final = 600.0
@@ -74,6 +76,7 @@ class CheckpointPublisher:
             if last is not None and self.settings.closed and not self.witnesses.satisfied(last.note.signatures):
                 # From before there were witnesses, or of others: it waits for these.
                 self.published.newest = None
+        self._time = self._last_time()
         self.failures = 0
         self._complaint = ""
         self._signers: dict[bytes, NoteSigner] = {}
@@ -188,10 +191,20 @@ class CheckpointPublisher:
     async def _sign(self, head: SignedHead) -> SignedCheckpoint:
         checkpoint = Checkpoint(self._log.origin, head.size, head.root)
         self._check_follows(checkpoint)
-        signers, time = self._open_signers(), self._clock()
+        # Never less than before: of two trees the larger one with the earlier time would be a rollback.
+        self._time = max(self._clock(), head.time, self._time)
+        signers, time = self._open_signers(), self._time
         # A thread: a key that lives elsewhere may take its time.
         lines = await asyncio.to_thread(lambda: [signer.sign(checkpoint.text, time) for signer in signers])
         return with_signatures(SignedCheckpoint(Note(checkpoint.text), checkpoint), lines)
+
+    def _last_time(self) -> int:
+        """What the log signed as the time of the newest checkpoint it kept."""
+        note = self._store.newest_checkpoint()
+        if note is None:
+            return 0
+        times = log_times(SignedCheckpoint.from_bytes(note), checkpoint_vkeys(self._log.service_keys))
+        return max(times.values(), default=0)
 
     def _check_follows(self, checkpoint: Checkpoint) -> None:
         """Before it is signed. The tree only grows, so this cannot fail; if it did, a signature would be a fork."""
