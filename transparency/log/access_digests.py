@@ -21,13 +21,12 @@ from transparency.log.access_log import AccessLog, Position, segment_end, segmen
 from transparency.log.answers import Registered
 from transparency.log.folder import Config, Folder
 from transparency.log.sqlite import SqliteStore
-from transparency.log.store import Kind, Store
+from transparency.log.stated import newest_first
+from transparency.log.store import Store
 from transparency.policy.access_digest import AccessDigest
 from transparency.policy.operations import ACCESS_LOG
-from transparency.statements.statement import Statement, entry_id
 
 REGISTER_EVERY_SECONDS: Final = 3600.0
-_PAGE: Final = 64
 
 _logger = logging.getLogger("transparency.access")
 Operate = Callable[[str, bytes], Awaitable[Registered]]
@@ -117,17 +116,11 @@ class AccessDigests:
 
 def registered_digests(store: Store, origin: str) -> Iterator[RegisteredDigest]:
     """Every digest that stands on the log, the newest first. Their signatures are for fsck and audit."""
-    before = store.tip().size
-    while rows := store.newest_documents(Kind.OPERATION, before, _PAGE):
-        for row in rows:
-            statement = Statement.from_bytes(row.statement)
-            if statement.sub != ACCESS_LOG:
-                continue
-            with contextlib.suppress(MalformedError):
-                digest = AccessDigest.from_bytes(statement.payload)
-                if digest.log == origin:
-                    yield RegisteredDigest(row.index, entry_id(row.entry), digest)
-        before = rows[-1].index
+    for index, entry, payload in newest_first(store, ACCESS_LOG):
+        with contextlib.suppress(MalformedError):
+            digest = AccessDigest.from_bytes(payload)
+            if digest.log == origin:
+                yield RegisteredDigest(index, entry, digest)
 
 
 def digests_in(folder: Folder) -> list[RegisteredDigest]:

@@ -103,9 +103,6 @@ class Table:
             raise self.fault(name, "is not a list of strings")
         return tuple(value)
 
-    def optional_texts(self, name: str) -> tuple[str, ...] | None:
-        return self.texts(name) if name in self._members else None
-
     def labels(self, name: str) -> tuple[int | str, ...]:
         """Names of header or claim members: whole numbers that CBOR has, or text. None at all where it is absent."""
         value = self._take(name, [])
