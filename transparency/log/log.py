@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey
-from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError, RefusedError
+from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
 from transparency.log import create
 from transparency.log.answers import (
     Accepted,
@@ -30,6 +30,7 @@ from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
 from transparency.log.folder import Passphrase
 from transparency.log.intake import Intake
+from transparency.log.judging import judge_statement
 from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened, open_log
 from transparency.log.operations import operation_candidate, sign_operation
@@ -42,7 +43,6 @@ from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
-from transparency.policy.operations import reads_as_operation
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement, entry_id
 from transparency.statements.transparent import attach_receipts
@@ -235,7 +235,9 @@ class Log:
             return self._known(statement.entry, index)
         if self.intake.holds(statement.entry):
             return Accepted(statement.entry)
-        judgement = self._judgement(statement)
+        judgement = await self._judgement(statement)
+        if self.intake.holds(statement.entry):  # another client sent the same while this one was judged
+            return Accepted(statement.entry)
         row = IntakeRow(statement.entry, statement.normalised, judgement, accepted=self._clock())
         await self.intake.take_in(row)
         return Accepted(statement.entry)
@@ -272,17 +274,15 @@ class Log:
         """Judge and submit, and again as often as policy or time move on in between."""
         for _ in range(MAX_JUDGEMENTS):
             if judgement is None:
-                judgement = self._judgement(statement)
+                judgement = await self._judgement(statement)
             try:
                 return await self.sequencer.submit(Candidate(statement, judgement))
             except JudgementStaleError:
                 judgement = None
         raise _too_fast()
 
-    def _judgement(self, statement: Statement) -> Judgement:
-        if reads_as_operation(statement, self.service_keys):
-            raise RefusedError("what the service states about itself is registered by the service alone")
-        return self._judge.judge(statement, self.sequencer.decision_time())
+    async def _judgement(self, statement: Statement) -> Judgement:
+        return await judge_statement(self._judge, statement, self.service_keys, self.sequencer.decision_time())
 
     async def operate(self, subject: str, payload: bytes, content_type: str = "application/cbor") -> Registered:
         """Register what the service states about itself, by its operations key (policy/operations.py)."""

@@ -102,6 +102,11 @@ class Judge:
                 raise RefusedError(f"{rule.name}: {reason}")
         return Judgement(self.policy.generation, case.not_before, case.not_after, case.collateral, found.unique)
 
+    def reads_records_of(self, iss: str) -> bool:
+        """Whether judging *iss* means reading its records: then it takes as long as they are large."""
+        found = self._index.find(iss)
+        return found is not None and not found.issuer.records.any
+
     def rules_for(self, iss: str) -> Rules | None:
         """The rules for statements by *iss*; None where nobody of that name may register."""
         return self._index.find(iss)
