@@ -156,7 +156,7 @@ def test_affected_is_what_was_registered_since_by_that_issuer_and_key(tmp_path: 
     """By registration time, which is the head's; whatever the statement says of itself."""
     clock = FakeClock()
     made = make_log(tmp_path / "log", clock=clock)
-    kid = made.issuer.key.public.kid
+    key = made.issuer.key.public
 
     async def fill() -> list[int]:
         times = []
@@ -171,12 +171,12 @@ def test_affected_is_what_was_registered_since_by_that_issuer_and_key(tmp_path: 
     store = SqliteStore.for_reading(Folder(made.data).database)
     try:
         for number, since in enumerate(times):
-            listing = Listing(store, lambda iss: iss == made.issuer.iss, kid, since)
+            listing = Listing(store, lambda iss: iss == made.issuer.iss, key, since)
             assert [each.sub for each in listing] == [f"s{n}" for n in range(number, 6)]
             assert listing.found == 6 - number
             assert [each.time for each in listing] == times[number:]
-        assert list(Listing(store, lambda iss: iss == "https://x.example", kid, 0)) == []
-        assert list(Listing(store, lambda iss: iss == made.issuer.iss, b"other", 0)) == []
-        assert list(Listing(store, lambda iss: iss == made.issuer.iss, kid, times[-1] + 1)) == []
+        assert list(Listing(store, lambda iss: iss == "https://x.example", key, 0)) == []
+        assert list(Listing(store, lambda iss: iss == made.issuer.iss, PrivateKey.generate(-7).public, 0)) == []
+        assert list(Listing(store, lambda iss: iss == made.issuer.iss, key, times[-1] + 1)) == []
     finally:
         store.close()

@@ -15,11 +15,11 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.folders import change_policy, open_admin, require_log
-from transparency.cli.issuer_files import find_key, named_option
+from transparency.cli.issuer_files import find_key, load_named_key, named_option
 from transparency.cli.output import done, out, safe, timestamp, warn
 from transparency.cli.settings import data_option, json_option
 from transparency.cose.keys import PublicKey
-from transparency.errors import MalformedError
+from transparency.errors import MalformedError, SignatureInvalidError, UnsupportedAlgorithmError
 from transparency.log.folder import Folder
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind, Store
@@ -47,24 +47,41 @@ class Affected:
 @click.command("compromise", epilog=f"\b\nExample: {_EXAMPLE}")
 @data_option()
 @named_option()
-@click.option("--kid", required=True, metavar="HEX", help="The key: its id or thumbprint, or the beginning of either.")
+@click.option("--kid", metavar="HEX", help="The key: its id or thumbprint, or the beginning of either.")
+@click.option("--key", "key_file", type=click.Path(), metavar="FILE", help="Or: the public key itself.")
+@click.option(
+    "--cert", type=click.Path(), metavar="FILE", help="Or: a certificate of it, where the issuer is known by a root."
+)
 @click.option("--since", required=True, metavar="TIME", help="Since when, as 2026-11-01T00:00:00Z.")
 @json_option()
-def command(data: Path, iss: str | None, pattern: str | None, kid: str, since: str, as_json: bool) -> None:
+def command(
+    data: Path,
+    iss: str | None,
+    pattern: str | None,
+    kid: str | None,
+    key_file: str | None,
+    cert: str | None,
+    since: str,
+    as_json: bool,
+) -> None:
     """Register that a key is compromised. It signs nothing more from now on, whatever TIME is.
 
     What it registered stays, and is listed here if that was at TIME or later: one line an entry, index, id, time and
-    sub. Verifiers that know of the compromise believe what was registered before. A key that was removed already is
-    put back for that, as compromised. Run it again to list again.
+    sub, whichever way it named the key. Verifiers that know of the compromise believe what was registered before. A
+    key that was removed already, or was known by its certificate only, is put there for that, as compromised. Run it
+    again to list again.
     """
+    if sum(given is not None for given in (kid, key_file, cert)) != 1:
+        raise CommandError(Exit.USAGE, "which key?", "Give --kid HEX, --key FILE or --cert FILE: one of them.")
     folder = require_log(data)
     name, begin = iss or pattern or "", _time(since)
     with _reading(folder) as store:
-        key = _find(store, name, kid)
+        key = _find(store, name, kid) if kid is not None else _known(store, name, load_named_key(key_file, cert))
 
     def build(policy: Policy, entry: str) -> Policy | None:
         known = policy.issuer(name)
-        if known is not None and key in known.keys and known.validity_of(key.kid).compromised_since == begin:
+        same = () if known is None else tuple(each for each in known.keys if each.thumbprint == key.thumbprint)
+        if known is not None and same and all(known.validity_of(each.kid).compromised_since == begin for each in same):
             return None
         try:
             return policy.with_compromise(name, key, begin, previous=entry, is_pattern=pattern is not None)
@@ -74,7 +91,7 @@ def command(data: Path, iss: str | None, pattern: str | None, kid: str, since: s
     with open_admin(data) as admin:
         policy, _ = change_policy(admin, folder, build)
     with _reading(folder) as store:
-        listing = Listing(store, _matcher(name, is_pattern=pattern is not None), key.kid, begin)
+        listing = Listing(store, _matcher(name, is_pattern=pattern is not None), key, begin)
         _print(listing, policy, name, key, as_json=as_json)
     told = f"{key.kid.hex()} of {name} is compromised since {write_time(begin)} (policy generation {policy.generation})"
     done(f"{told}; entries affected: {listing.found}")
@@ -90,13 +107,15 @@ class Listing:
     """The affected entries, read from the store as they are asked for: a log may have millions.
 
     Registration time is that of the first head that covers an entry, and head times never go back: the first index
-    is found by halving, and the rest is one walk along entries and heads.
+    is found by halving, and the rest is one walk along entries and heads. By which key an entry is, its signature
+    tells: a kid may have meant another key once, and a certificate names one without any kid.
     """
 
-    def __init__(self, store: Store, is_issuer: Callable[[str], bool], kid: bytes, since: int) -> None:
+    def __init__(self, store: Store, is_issuer: Callable[[str], bool], key: PublicKey, since: int) -> None:
         self._store = store
         self._is_issuer = is_issuer
-        self._kid = kid
+        # Without the algorithm that it may be registered for: under a certificate it had none.
+        self._key = PublicKey.from_der(key.to_der())
         self._since = since
         self.found = 0
         self.erased = 0
@@ -115,9 +134,16 @@ class Listing:
                 self.erased += 1
                 continue
             statement = Statement.from_bytes(row.statement)
-            if statement.kid == self._kid and self._is_issuer(statement.iss):
+            if self._is_issuer(statement.iss) and self._signed(statement):
                 self.found += 1
                 yield Affected(row.index, entry_id(row.entry), head.time, statement.sub)
+
+    def _signed(self, statement: Statement) -> bool:
+        try:
+            statement.verify(self._key)
+        except (SignatureInvalidError, UnsupportedAlgorithmError):
+            return False
+        return True
 
     def _first(self, size: int) -> int:
         low, high = 0, size
@@ -167,6 +193,15 @@ def _find(store: Store, name: str, kid: str) -> PublicKey:
         f"--kid {kid} names no key, or several, that {name} has or had",
         "Give 4 hex digits or more of one.",
     )
+
+
+def _known(store: Store, name: str, key: PublicKey) -> PublicKey:
+    """*key* as the newest policy that has *name* registers it, or by its thumbprint where that registers it not."""
+    for row in reversed(store.documents(Kind.POLICY)):
+        issuer = Policy.from_toml(Statement.from_bytes(row.statement).payload).issuer(name)
+        if issuer is not None:
+            return next((each for each in issuer.keys if each.thumbprint == key.thumbprint), key)
+    raise CommandError(Exit.BAD_INPUT, f"{name} is no issuer here, and was none", "See `transparency issuer list`.")
 
 
 def _time(text: str) -> int:

@@ -11,11 +11,12 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import MAX_KEY_FILE, read_input
+from transparency.cli.keyfiles import load_public
 from transparency.cli.output import note
 from transparency.cose.keys import PublicKey, read_public_keys
-from transparency.cose.x509 import read_certificates
+from transparency.cose.x509 import Certificate, read_certificates
 from transparency.cose.x509_names import ATTRIBUTES
-from transparency.cose.x509_path import Root, check_root
+from transparency.cose.x509_path import Root, check_leaf, check_root
 from transparency.errors import MalformedError, TransparencyError
 from transparency.records import strict_json
 
@@ -51,6 +52,21 @@ def find_key(keys: Sequence[PublicKey], kid: str) -> PublicKey:
             Exit.BAD_INPUT, f"--kid {kid} names {len(found)} of its keys", "Give at least 4 hex digits of one."
         )
     return found[0]
+
+
+def load_named_key(key_file: str | None, cert: str | None) -> PublicKey:
+    """The one key in *key_file*; or else that of the first certificate in *cert*, under its thumbprint."""
+    if cert is None:
+        keys = load_public((key_file or "",))
+        if len(keys) != 1:
+            raise CommandError(Exit.BAD_INPUT, f"{key_file}: there are {len(keys)} keys; one is meant")
+        return keys[0]
+    try:
+        first = Certificate.from_der(read_certificates(read_input(cert, most=MAX_KEY_FILE))[0])
+        check_leaf(first)
+    except TransparencyError as error:
+        raise CommandError(Exit.BAD_INPUT, f"{cert}: {error}", "Give the signer's certificate.") from error
+    return first.key
 
 
 def load_jwks(paths: Iterable[str]) -> tuple[PublicKey, ...]:

@@ -197,13 +197,20 @@ class Policy:
     def with_compromise(
         self, iss: str, key: PublicKey, since: int, *, previous: str, is_pattern: bool = False
     ) -> Policy:
-        """The next generation, in which *key* of *iss* signs nothing any more. One it no longer had is put back so."""
-        policy = self.with_issuer(iss, (key,), previous=previous, is_pattern=is_pattern)
+        """The next generation, in which *key* of *iss* signs nothing any more, under whatever kid it is there.
+
+        One that is not there (removed, or known by its certificate only) is put there so.
+        """
+        known = self.issuer(iss)
+        there = known is not None and any(each.thumbprint == key.thumbprint for each in known.keys)
+        policy = self.with_issuer(iss, () if there else (key,), previous=previous, is_pattern=is_pattern)
 
         def marked(old: Issuer) -> Issuer:
-            bounds = replace(old.validity_of(key.kid), compromised_since=since)
-            by_kid = {**{each.kid: each for each in old.validity}, key.kid: bounds}
-            return replace(old, validity=tuple(by_kid[each.kid] for each in old.keys if each.kid in by_kid))
+            bounds = {each.kid: each for each in old.validity}
+            for each in old.keys:
+                if each.thumbprint == key.thumbprint:
+                    bounds[each.kid] = replace(old.validity_of(each.kid), compromised_since=since)
+            return replace(old, validity=tuple(bounds[each.kid] for each in old.keys if each.kid in bounds))
 
         return replace(policy, issuers=tuple(marked(each) if each.name == iss else each for each in policy.issuers))
 
