@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, serving, shell
 from transparency.cli.issuer_compromise import Listing
-from transparency.cose.keys import PrivateKey
+from transparency.cose.keys import PrivateKey, PublicKey
 from transparency.log.folder import Folder
 from transparency.log.sqlite import SqliteStore
 from transparency.testing import FakeClock, make_log, running
@@ -180,3 +180,14 @@ def test_affected_is_what_was_registered_since_by_that_issuer_and_key(tmp_path: 
         assert list(Listing(store, lambda iss: iss == made.issuer.iss, key, times[-1] + 1)) == []
     finally:
         store.close()
+
+
+def test_a_key_of_a_jwk_set_signs_with_our_own_command_and_is_listed_with_its_kid(good: Run, log: Path) -> None:
+    good("keygen", "--out", "issuer.pem")
+    jwks({**PublicKey.from_pem(Path("issuer.pub.pem").read_bytes()).to_jwk(), "kid": "one"})
+    good("issuer", "add", "--data", log, "--iss", ISS, "--jwks", "keys.json")
+    Path("note.txt").write_text("hello\n")
+    good("sign", "note.txt", "--key", "issuer.pem", "--iss", ISS, "--sub", "note")
+
+    assert "accepted" in good("policy", "explain", "note.cose", "--data", log).stdout
+    assert f"kid {b'one'.hex()}" in good("issuer", "list", "--data", log).stdout

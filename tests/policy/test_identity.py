@@ -9,6 +9,7 @@ from tests.policy.samples import (
     KEY,
     LEAF,
     NOW,
+    OTHER,
     POLICY_KEY,
     ROOT,
     certified,
@@ -18,6 +19,7 @@ from tests.policy.samples import (
     statement,
 )
 from transparency.cose import labels
+from transparency.cose.base64url import encode
 from transparency.cose.sign1 import sign1
 from transparency.cose.x509 import write_chain, write_x5t
 from transparency.errors import CertificateError, RefusedError
@@ -127,3 +129,29 @@ def test_a_path_is_validated_once_while_it_is_valid(monkeypatch: pytest.MonkeyPa
     for chain in chains[1:]:
         paths.validate(chain, roots, NOW)
     assert paths.validate(chains[0], roots, NOW) is not first  # the one not used for longest had to go
+
+
+@pytest.mark.parametrize("tables", ["", root_table()], ids=["keys only", "with a root"])
+def test_a_key_with_a_kid_of_its_own_is_named_by_its_thumbprint_too(tables: str) -> None:
+    """RFC 9679: what `transparency sign` writes, whatever kid a key set brought."""
+    own = key_table(KEY).replace(encode(KEY.public.kid), encode(b"one"))
+    ended = own + f"compromised-since = {write_time(NOW)}\n"
+
+    Judge(policy(tables=own + tables)).judge(statement(key=KEY), NOW)
+    assert "compromised" in refusal(Judge(policy(tables=ended + tables)), statement(key=KEY))
+
+
+def test_a_thumbprint_that_could_mean_two_keys_means_none() -> None:
+    one, two = (key_table(KEY).replace(encode(KEY.public.kid), encode(kid)) for kid in (b"one", b"two"))
+    stolen = key_table(OTHER).replace(encode(OTHER.public.kid), encode(KEY.public.thumbprint))
+
+    assert "names no key" in refusal(Judge(policy(tables=one + two)), statement(key=KEY))
+    assert "signature" in refusal(Judge(policy(tables=one + stolen)), statement(key=KEY))
+
+
+def test_a_thumbprint_beside_certificates_is_judged_by_them_as_ever() -> None:
+    """REG-10: an entry of before that kids could be thumbprints of keys with other kids is replayed alike."""
+    own = key_table(LEAF.signer).replace(encode(LEAF.signer.public.kid), encode(b"one"))
+    made = certified(kid=LEAF.signer.public.thumbprint)
+
+    assert Judge(policy(tables=own + root_table())).judge(made, NOW) == JUDGE.judge(made, NOW)

@@ -126,7 +126,7 @@ def list_(data: Path, as_json: bool) -> None:
     for each in policy.issuers:
         console.print(f"[bold]{safe(each.name)}[/]{f' [{DIM}](pattern)[/]' if each.pattern else ''}")
         for key in each.keys:
-            console.print(f"  {key.thumbprint.hex()}  {safe(key.kty_name)}{_bounds(each, key)}")
+            console.print(f"  {key.thumbprint.hex()}  {safe(key.kty_name)}{_own_kid(key)}{_bounds(each, key)}")
         for root in each.roots:
             console.print(f"  root {safe(Certificate.from_der(root.der).name)}")
     if not policy.issuers:
@@ -174,6 +174,10 @@ def _times(issuer: Issuer, key: PublicKey) -> dict[str, str]:
         ("compromised-since", bounds.compromised_since),
     )
     return {name: write_time(at) for name, at in times if at is not None}
+
+
+def _own_kid(key: PublicKey) -> str:
+    return "" if key.kid == key.thumbprint else f"  [{DIM}]kid {key.kid.hex()}[/]"
 
 
 def _bounds(issuer: Issuer, key: PublicKey) -> str:

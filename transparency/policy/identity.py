@@ -7,6 +7,7 @@ for what the protected header names. Where the kid is a registered key they are 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -58,17 +59,28 @@ class _Key:
 
 
 class RegisteredKey:
-    """The kid names one of the issuer's keys."""
+    """The kid names one of the issuer's keys: by the id it has in the policy, or by its thumbprint (RFC 9679).
 
-    __slots__ = ("_always", "_bounded")
+    A thumbprint that several of its keys have, or one has as its id, is no second name: what a kid means never varies.
+    """
+
+    __slots__ = ("_always", "_bounded", "_kids")
 
     name: ClassVar[str] = "key"
 
     def __init__(self, issuer: Issuer, policy_key: PublicKey) -> None:
         keys = [_Key.of(key, issuer.validity_of(key.kid), policy_key) for key in issuer.keys]
         # Most keys have no bounds, and most statements come under those: one look-up.
-        self._always: Mapping[bytes | None, PublicKey] = {each.key.kid: each.key for each in keys if each.always}
-        self._bounded: Mapping[bytes | None, _Key] = {each.key.kid: each for each in keys if not each.always}
+        self._kids = frozenset(each.key.kid for each in keys)
+        named = [(each.key.kid, each) for each in keys]
+        often = Counter(each.key.thumbprint for each in keys)
+        named += [
+            (each.key.thumbprint, each)
+            for each in keys
+            if often[each.key.thumbprint] == 1 and each.key.thumbprint not in self._kids
+        ]
+        self._always: Mapping[bytes | None, PublicKey] = {name: each.key for name, each in named if each.always}
+        self._bounded: Mapping[bytes | None, _Key] = {name: each for name, each in named if not each.always}
 
     def refuses(self, case: Case) -> str:
         key = case.key = self._always.get(case.statement.kid)
@@ -85,7 +97,8 @@ class RegisteredKey:
         return f"the kid names a registered {case.key.kty_name} key" if case.key else ""
 
     def knows(self, kid: bytes | None) -> bool:
-        return kid in self._always or kid in self._bounded
+        """Whether *kid* is an id in the policy. Certificates beside a mere thumbprint are asked as ever."""
+        return kid in self._kids
 
 
 class CertifiedKey:
