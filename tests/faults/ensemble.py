@@ -26,7 +26,7 @@ from transparency.testing import MadeLog, make_log
 from transparency.testing.fixtures import SampleIssuer
 
 ORIGIN = "log.example/ensemble"
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds until a test gives up; nothing is asserted about how long anything takes."""
 
 
@@ -190,6 +190,18 @@ def copy_of(made: MadeLog, target: Path) -> MadeLog:
 
 def at(made: MadeLog, home: Path) -> MadeLog:
     return MadeLog(home / "log", home / "mark", made.issuer, made.clock)
+
+
+async def forked(group: Ensemble, policy: Path, witnesses: Iterable[str]) -> tuple[Process, Process]:
+    """The log as its witnesses know it, and a second one from a copy of its folder that asks no witness."""
+    log = await group.start_log("--witness-policy", policy)
+    await group.published(log, await group.grown(log), by=witnesses)
+    await log.end()
+    twin = copy_of(group.made, group.home / "twin")
+    log = await group.start_log("--witness-policy", policy)
+    for _ in range(2):
+        await group.published(log, await group.grown(log), by=witnesses)
+    return log, await group.start_log(made=twin)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.faults.ensemble import Ensemble, Process, at, copy_of, ensemble
+from tests.faults.ensemble import Ensemble, Process, at, copy_of, ensemble, forked
 from transparency.client.tiles import TileClient, TiledTree
 from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.notes.requests import AddCheckpoint
@@ -17,7 +17,7 @@ async def test_a_log_that_was_forked_on_purpose_is_refused_by_its_witnesses(tmp_
     """W-2: whatever size the second history has, and whatever proof it gives of itself."""
     async with ensemble(tmp_path, *WITNESSES) as group:
         policy = group.policy(2)
-        log, fork = await _fork(group, policy)
+        log, fork = await forked(group, policy, WITNESSES)
         honest, _, _ = await group.published(log, await group.grown(log), by=WITNESSES)
 
         answers: dict[int, tuple[int, int]] = {}
@@ -41,7 +41,7 @@ async def test_a_copy_that_has_gone_its_own_way_does_not_start_under_its_witness
     """Its own mark is content, for it was copied too."""
     async with ensemble(tmp_path, *WITNESSES) as group:
         policy = group.policy(2)
-        log, fork = await _fork(group, policy)
+        log, fork = await forked(group, policy, WITNESSES)
         for _ in range(4):
             size = await group.grown(fork, "forked")
         await fork.end()
@@ -94,18 +94,6 @@ async def _refused(group: Ensemble, policy: Path, home: Path, *flags: str, code:
     """What a log that does not start says."""
     words = group.serve_words("--witness-policy", policy, *flags, made=at(group.made, home))
     return await asyncio.to_thread(group.command, *words, code=code)
-
-
-async def _fork(group: Ensemble, policy: Path) -> tuple[Process, Process]:
-    """The log as its witnesses know it, and a second one from a copy of its folder that asks no witness."""
-    log = await group.start_log("--witness-policy", policy)
-    await group.published(log, await group.grown(log), by=WITNESSES)
-    await log.end()
-    twin = copy_of(group.made, group.home / "twin")
-    log = await group.start_log("--witness-policy", policy)
-    for _ in range(2):
-        await group.published(log, await group.grown(log), by=WITNESSES)
-    return log, await group.start_log(made=twin)
 
 
 async def _offer(group: Ensemble, fork: Process, note: bytes, old: int) -> int:
