@@ -64,6 +64,7 @@ def test_another_thumbprint_is_a_finding(run: Run, log: Path) -> None:
     [
         (("--policy-key", "0" * 63, "--data", "log"), 64, "64 lower-case hexadecimal digits"),
         (("--data", "log"), 64, "--policy-key"),
+        (("--policy-key", "0" * 64, "--data", "log", "--log", "http://x"), 64, "--data and --log exclude each other"),
         (("--policy-key", "0" * 64), 64, "--data"),
         (("--policy-key", "0" * 64, "--data", "nowhere"), 66, "there is no log in nowhere"),
     ],

@@ -106,6 +106,8 @@ def test_explain_of_a_stranger_and_of_what_is_no_statement(run: Run, good: Run, 
     assert run("policy", "explain", "note.txt", "--data", log).exit_code == 65
     assert run("policy", "explain", "nothing", "--data", log).exit_code == 66
     assert run("policy", "explain", "s.cose").exit_code == 64
+    both = run("policy", "explain", "s.cose", "--data", log, "--policy", "policy.toml")
+    assert (both.exit_code, "--data and --policy exclude each other" in both.stderr) == (64, True)
 
 
 def test_an_edited_policy_becomes_the_next_generation(run: Run, good: Run, log: Path) -> None:

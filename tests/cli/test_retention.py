@@ -141,6 +141,21 @@ def test_holds_keep_what_is_due_until_they_are_released(run: Run, made: Erasing,
     assert (once_more.exit_code, "no hold" in once_more.output) == (77, True)
 
 
+def test_an_order_about_what_is_on_hold_is_refused_before_anything_is_registered(
+    run: Run, made: Erasing, asked: Callable[..., Any]
+) -> None:
+    """No manifest and no audit for an erasure that cannot be."""
+    ((_, entry, _),) = register(made, made.issuer.sign(erasing.record()))
+    asked("hold", "--entry", entry, "--authoriser", "A. Counsel", "--reason", "case 17")
+    words = ("--entry", entry, "--order", "request 4711", "--authoriser", "D. Officer")
+
+    before = made.plan().size
+    refused = run("retention", "apply", "--data", made.made.data, *words)
+
+    assert (refused.exit_code, "is on hold by" in refused.stderr) == (77, True)
+    assert made.plan().size == before
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,7 +14,7 @@ from transparency.cli.connection import connect
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.output import BAD, GOOD, UNSURE, note, out, print_json, progress, safe
-from transparency.cli.settings import json_option, log_options
+from transparency.cli.settings import json_option, log_options, refuse_several
 from transparency.errors import LogUnusableError, StoreError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def command(
     Only the policy key's thumbprint is trusted. Exit 0: every decision was reproduced; 1: findings; 2: nothing is
     wrong, but not everything could be told; 3: as 0, but entries were erased and cannot be replayed any more.
     """
+    refuse_several("data", "log")
     if not _THUMBPRINT.fullmatch(policy_key):
         raise CommandError(
             Exit.USAGE, "--policy-key is not 64 lower-case hexadecimal digits",

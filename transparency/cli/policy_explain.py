@@ -12,7 +12,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input
 from transparency.cli.output import BAD, DIM, GOOD, out, print_json, safe
 from transparency.cli.policy_files import connection_options, in_force, read_policy
-from transparency.cli.settings import json_option
+from transparency.cli.settings import json_option, refuse_several
 from transparency.errors import PayloadMissingError, TransparencyError
 from transparency.policy.document import Policy
 from transparency.policy.explain import Step, explain, refusal
@@ -44,6 +44,7 @@ def command(
 
     Exit 0 accepted, 1 refused, 65 not a statement. Nothing is registered.
     """
+    refuse_several("data", "log", "policy_file")
     made = _read(statement, payload)
     policy = read_policy(policy_file) if policy_file else Policy.from_toml(in_force(data, log, token, cacert))
     steps = explain(Judge(policy), made, int(time.time()))

@@ -12,7 +12,7 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO, read_input
 from transparency.cli.folders import require_log
-from transparency.cli.settings import Setting
+from transparency.cli.settings import Setting, refuse_several
 from transparency.errors import MalformedError
 from transparency.policy.document import Policy
 from transparency.policy.toml import MAX_DOCUMENT_BYTES
@@ -55,6 +55,7 @@ def read_policy(file: str) -> Policy:
 
 def in_force(data: Path | None, log: str | None, token: str | None, cacert: str | None) -> bytes:
     """The policy in force, as it was registered."""
+    refuse_several("data", "log")
     if data is not None:
         return _of_folder(data)
     if log is None:

@@ -20,6 +20,7 @@ from transparency.log.artifacts import ArtifactStore
 from transparency.log.audit import Outcome, audit
 from transparency.log.audit_sources import FolderSource
 from transparency.log.copies import read_copies
+from transparency.log.erasure import Request, judge
 from transparency.log.folder import Config, Folder
 from transparency.log.log import system_clock
 from transparency.log.retention import artifact_of, plan, references_to
@@ -75,7 +76,7 @@ def command(data: Path, entries: tuple[str, ...], order: str, authoriser: str, a
     folder = require_log(data)
     with told(), open_admin(data) as admin:
         if entries:
-            size, indexes = _ordered(folder, admin, entries, quiet=as_json)
+            size, indexes = _ordered(folder, admin, entries, order, authoriser, quiet=as_json)
         else:
             size, indexes = _due(folder, quiet=as_json)
         answers = _erase(admin, size, indexes, order, authoriser)
@@ -93,14 +94,18 @@ def command(data: Path, entries: tuple[str, ...], order: str, authoriser: str, a
 
 def _erase(admin: Admin, size: int, indexes: Sequence[int], order: str, authoriser: str) -> list[dict[str, Any]]:
     """Register in as many statements as it takes, then have all of it carried out at once."""
-    starts = range(0, max(len(indexes), 1), MAX_ITEMS)
+    parts = list(_parts(indexes))
     return [
         admin.call(
-            "retention-erase", size=size, indexes=list(indexes[start : start + MAX_ITEMS]), order=order,
-            authoriser=authoriser, last=start == starts[-1],
+            "retention-erase", size=size, indexes=part, order=order, authoriser=authoriser, last=number == len(parts)
         )
-        for start in starts
-    ]  # fmt: skip
+        for number, part in enumerate(parts, 1)
+    ]
+
+
+def _parts(indexes: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, max(len(indexes), 1), MAX_ITEMS):
+        yield list(indexes[start : start + MAX_ITEMS])
 
 
 def _due(folder: Folder, *, quiet: bool) -> tuple[int, list[int]]:
@@ -113,19 +118,25 @@ def _due(folder: Folder, *, quiet: bool) -> tuple[int, list[int]]:
     return made.size, [each.index for due in made.due for each in due.references]
 
 
-def _ordered(folder: Folder, admin: Admin, entries: Sequence[str], *, quiet: bool) -> tuple[int, list[int]]:
+def _ordered(
+    folder: Folder, admin: Admin, entries: Sequence[str], order: str, authoriser: str, *, quiet: bool
+) -> tuple[int, list[int]]:
+    """What is in the way is found before anything is registered for it."""
     with _reading(folder) as store:
         size = store.tip().size
         indexes = sorted({_find(store, entry) for entry in entries})
         digests, attached = _contents(store, indexes)
         others = sorted({index for index, _ in references_to(store, digests, 0, size)} - set(indexes))
         covered = audited_size(store)
-    if others:
-        listed = ", ".join(str(index) for index in others[:10])
-        raise CommandError(
-            Exit.REFUSED, f"other entries name the same artifact: {listed}",
-            "An artifact goes with all of them: give each with --entry.",
-        )  # fmt: skip
+        if others:
+            listed = ", ".join(str(index) for index in others[:10])
+            raise CommandError(
+                Exit.REFUSED, f"other entries name the same artifact: {listed}",
+                "An artifact goes with all of them: give each with --entry.",
+            )  # fmt: skip
+        artifacts, origin = ArtifactStore(folder.artifacts), Config.read(folder.config).origin
+        for part in _parts(indexes):
+            judge(store, artifacts, origin, Request(size, part, authoriser, order), system_clock(), audited=size)
     if attached and max(attached) >= covered:
         _audit(folder, admin, quiet=quiet)
     return size, indexes

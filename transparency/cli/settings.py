@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from transparency.cli.errors import OTHER_USER, CommandError
 from transparency.cli.exits import Exit
@@ -74,6 +75,15 @@ class Setting(click.Option):
         if self.name in values:
             return values[self.name]
         return super().get_default(ctx, call=call)
+
+
+def refuse_several(*names: str) -> None:
+    """Of the options *names*, which mean the same thing otherwise, one was typed. Settings count as not typed."""
+    ctx = click.get_current_context()
+    typed = [name for name in names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if len(typed) > 1:
+        flags = " and ".join(option.opts[0] for option in ctx.command.params if option.name in typed)
+        raise CommandError(Exit.USAGE, f"{flags} exclude each other", "Give one of them.")
 
 
 def log_options(*, required: bool = True) -> Callable[[_F], _F]:

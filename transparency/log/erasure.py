@@ -124,7 +124,9 @@ class Erasures:
             registered = None
             if request.indexes:
                 await self._catch_up()
-                erasure = await asyncio.to_thread(self._judge, request)
+                erasure = await asyncio.to_thread(
+                    judge, self._store, self._artifacts, self._origin, request, self._clock()
+                )
                 registered = await self._operate(operations.ERASURE, erasure.to_bytes())
             return Outcome(registered, await self._carry_out() if request.last else "")
 
@@ -132,20 +134,6 @@ class Erasures:
         """Entries and siblings are found by indexes that may lag by the last second."""
         size = self._store.tip().size
         await self._write(lambda: self._store.extend_index(size))
-
-    def _judge(self, request: Request) -> Erasure:
-        now, tip = self._clock(), self._store.tip().size
-        if not request.size <= tip:
-            raise RefusedError("the plan is of a longer log than this one")
-        if request.order and not request.authoriser:
-            raise RefusedError("an order needs an authoriser")
-        judging = _Judging(self._store, self._artifacts, request, now)
-        items = tuple(judging.item(index) for index in sorted(set(request.indexes)))
-        for index, _ in references_to(self._store, judging.digests, request.size, tip):
-            if index not in request.indexes:
-                raise RefusedError(f"entry {index} names the same artifact and was registered meanwhile; plan again")
-        erasure = Erasure(self._origin, request.size, items)
-        return Erasure.from_bytes(erasure.to_bytes())
 
     async def _carry_out(self) -> str:
         loop = asyncio.get_running_loop()
@@ -156,17 +144,40 @@ class Erasures:
         return await asyncio.to_thread(carry_out, self._store, self._folder, self._origin, write)
 
 
+def judge(
+    store: Store, artifacts: ArtifactStore, origin: str, request: Request, now: int, *, audited: int | None = None
+) -> Erasure:
+    """The erasure that *request* comes to; RefusedError says why it may not be. Reads only.
+
+    *audited* supposes an audit of so many entries, in place of what stands on the log: for who would have to make it
+    first, and asks before that whether anything else is in the way.
+    """
+    tip = store.tip().size
+    if not request.size <= tip:
+        raise RefusedError("the plan is of a longer log than this one")
+    if request.order and not request.authoriser:
+        raise RefusedError("an order needs an authoriser")
+    judging = _Judging(store, artifacts, request, now, audited)
+    items = tuple(judging.item(index) for index in sorted(set(request.indexes)))
+    for index, _ in references_to(store, judging.digests, request.size, tip):
+        if index not in request.indexes:
+            raise RefusedError(f"entry {index} names the same artifact and was registered meanwhile; plan again")
+    return Erasure.from_bytes(Erasure(origin, request.size, items).to_bytes())
+
+
 class _Judging:
     """One request being looked at: each entry by itself, by one reading of holds, terms and audits."""
 
-    def __init__(self, store: Store, artifacts: ArtifactStore, request: Request, now: int) -> None:
+    def __init__(self, store: Store, artifacts: ArtifactStore, request: Request, now: int, audited: int | None) -> None:
         self._store = store
         self._artifacts = artifacts
         self._request = request
         self._now = now
         self._terms = Terms(store)
         self._holds = standing_holds(store)
-        self._audited = audited_size(store) if request.order else 0
+        if audited is None:
+            audited = audited_size(store) if request.order else 0
+        self._audited = audited
         self.digests: set[str] = set()
 
     def item(self, index: int) -> Item:
