@@ -54,8 +54,12 @@ def test_a_flipped_byte_is_named_and_exits_1(run: Run, log: Path) -> None:
 
 def test_another_thumbprint_is_a_finding(run: Run, log: Path) -> None:
     result = run("audit", "--data", log, "--policy-key", "0" * 64)
+    body = json.loads(run("audit", "--data", log, "--policy-key", "0" * 64, "--json").stdout)
 
     assert result.exit_code == 1
+    assert {found["index"] for found in body["findings"]} == {0}
+    assert "reproduced" not in body["entries"]
+    assert "an unknown log: 0 of 3 decisions reproduced" in result.stdout
     assert "another policy key than the pinned one" in result.stdout
 
 

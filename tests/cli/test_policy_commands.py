@@ -186,3 +186,30 @@ def _refused_with_its_reason(served: Served, tmp_path: Path) -> None:
     assert explained.returncode == 0, explained.stderr
     assert submitted.returncode == 77
     assert b"required-claims: the CWT claims have no exp, which the policy requires of this issuer" in submitted.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"\xff\xfe\x00", "is not UTF-8 (byte 0)"), (b"a = " + b"[" * 100_000, "nested too deeply")],
+)
+def test_a_file_that_is_no_text_or_has_no_end_of_depth_is_named(run: Run, content: bytes, reason: str) -> None:
+    Path("odd.toml").write_bytes(content)
+
+    checked = run("policy", "check", "odd.toml")
+
+    assert checked.exit_code == 65
+    assert "odd.toml: the policy " in checked.stderr
+    assert reason in checked.stderr
+
+
+def test_of_two_keys_with_one_kid_the_second_is_named_by_its_line(run: Run, good: Run, log: Path) -> None:
+    text = good("policy", "show", "--data", log).stdout
+    first = text[text.index("[[issuer.key]]") :]
+    Path("twice.toml").write_text(f"{text}\n{first}")
+
+    checked = run("policy", "check", "twice.toml")
+
+    line = text.count("\n") + 2
+    assert checked.exit_code == 1
+    assert f"twice.toml:{line}: " in checked.stdout
+    assert "two keys with one kid" in checked.stdout

@@ -197,6 +197,7 @@ class Salted:
         ("limit=1_0", "'limit' is not a number"),
         ("limit=01", "'limit' is not a number"),
         ("size=-1", "'size' is not a number"),
+        ("size=100000", "'size' is beyond this log, which has 2 entries"),
         ("after=99999999999999999999", "'after' is not a number"),
         ("from=yesterday", "'from' is neither a time"),
         ("to=2026-11-16", "'to' is neither a time"),

@@ -133,8 +133,9 @@ def _show(report: AuditReport, verdict: Exit) -> None:
     if report.findings_made > len(report.findings):
         console.print(f"[{BAD}]✗[/] and {report.findings_made - len(report.findings)} more")
     counts = report.entries
+    named = safe(report.origin) or "an unknown log"
     about = (
-        f"{safe(report.origin)}: {counts[Outcome.REPRODUCED]} of {report.size} decisions reproduced "
+        f"{named}: {counts[Outcome.REPRODUCED]} of {report.size} decisions reproduced "
         f"({report.heads} heads, {report.generations} policies, {report.key_sets} key sets, "
         f"{report.manifests} manifests)"
     )

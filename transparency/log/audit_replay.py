@@ -22,7 +22,7 @@ from typing import Self
 from transparency.errors import RefusedError, TransparencyError
 from transparency.log.audit_report import AuditReport, Outcome
 from transparency.log.audit_scratch import Scratch, Seen
-from transparency.log.documents import InForce, advance, bootstrap, read_policy
+from transparency.log.documents import InForce, advance, bootstrap, check_pin, read_policy
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
@@ -98,7 +98,7 @@ class Replay:
         statement = Statement.from_bytes(row.statement)
         if statement.normalised != row.statement:
             raise RefusedError("the statement is not stored in its normalised form")
-        if row.index < len(_INIT):
+        if row.index < len(_INIT) and not self._lost:
             self._begin(row, statement)
         elif self._in_force is None or self._judge is None:
             return Outcome.UNKNOWN
@@ -111,6 +111,7 @@ class Replay:
         if row.kind is not _INIT[row.index] or row.generation != row.index or row.collateral:
             raise RefusedError("entries 0 and 1 are the policy and the key set that init registers")
         if row.index == 0:
+            check_pin(read_policy(statement), self._policy_key)
             self._first = statement
         elif self._first is not None:
             self._rule(bootstrap(self._first, statement, read_policy(self._first).log, self._policy_key))

@@ -108,11 +108,16 @@ def _replay(store: Store, origin: str, policy_key: bytes) -> InForce:
     return in_force
 
 
+def check_pin(policy: Policy, policy_key: bytes) -> None:
+    """Entry 0 is the pinned key's own word about itself."""
+    if policy.policy_key.thumbprint != policy_key:
+        raise LogUnusableError("entry 0 names another policy key than the pinned one")
+
+
 def bootstrap(first: Statement, second: Statement, origin: str, policy_key: bytes, *, whole: bool = True) -> InForce:
     """Entries 0 and 1: accepted because the policy key they name is the pinned one (REG-9)."""
     policy, keys = read_policy(first, whole=whole), read_keys(second)
-    if policy.policy_key.thumbprint != policy_key:
-        raise LogUnusableError("entry 0 names another policy key than the pinned one")
+    check_pin(policy, policy_key)
     for statement in (first, second):
         _check_signature(statement, policy.policy_key)
     if policy.log != origin or keys.log != origin or policy.generation != 1 or keys.generation != 1:

@@ -103,9 +103,11 @@ def _identity(issuer: Issuer, policy: Policy) -> Iterator[Problem]:
             yield Problem(("pattern",), f"cannot be matched: {error}")
     if not issuer.keys and not issuer.roots:
         yield Problem((), "has no key and no root, so it cannot sign")
-    if len({key.kid for key in issuer.keys}) != len(issuer.keys):
-        yield Problem(("key",), "has two keys with one kid")
+    kids: set[bytes] = set()
     for number, key in enumerate(issuer.keys):
+        if key.kid in kids:
+            yield Problem(("key", number), "has two keys with one kid")
+        kids.add(key.kid)
         yield from _key(issuer, number, key, policy.policy_key)
     if {each.kid for each in issuer.validity} - {key.kid for key in issuer.keys}:
         yield Problem(("key",), "bounds a key that it does not have")

@@ -27,15 +27,18 @@ def load(data: bytes, what: str, name: str | None = None) -> dict[str, Any]:
     """The document's tables. An error says the line: after *name*, as in ``policy.toml:12:``, where one is given."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise MalformedError(f"the {what} is larger than {MAX_DOCUMENT_BYTES} bytes")
+    which = f"the {what}" if name is None else f"{name}: the {what}"
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise MalformedError(f"the {what} is not UTF-8 (byte {error.start})") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise MalformedError(f"{which} is not UTF-8 (byte {error.start})") from error
+    except RecursionError:
+        raise MalformedError(f"{which} is nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
         place = _TOML_PLACE.fullmatch(str(error))
         if name is not None and place is not None:
             raise MalformedError(f"{name}:{place[2]}: not TOML: {place[1]} ({place[3]})") from error
-        raise MalformedError(f"the {what} is not TOML: {error}") from error
+        raise MalformedError(f"{which} is not TOML: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from transparency.log.search_entry import IndexedEntry
 from transparency.log.search_query import Page
 from transparency.log.search_query import search as run
 from transparency.server import media
-from transparency.server.problems import unavailable
+from transparency.server.problems import ProblemError, unavailable
 from transparency.server.search_parameters import parse
 from transparency.server.service import SERVICE, negotiated
 from transparency.statements.statement import Entry, entry_id
@@ -48,6 +48,9 @@ async def search(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     kind = negotiated(request, media.JSON, media.CBOR)
     asked = parse(request.raw_path.partition("?")[2])
+    size = service.log.newest_head().size
+    if asked.size is not None and asked.size > size:
+        raise ProblemError.malformed(f"'size' is beyond this log, which has {size} entries")
     query = asked.query(lambda entry: signed_bytes(service.log, entry))
     index = SearchIndex(Folder(service.log.data).search)
     try:
