@@ -70,6 +70,8 @@ async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_ca
         _free_pages(made, sent)
         upto = log.status().size
         before = tree_of(log, upto)
+        tile = log._store.tile(0, 0)
+        assert tile is not None
         assert set(files_with(MARKER, [made.made.data])) & {"log.sqlite", "log.sqlite-wal"}
 
         outcome = await erasing.by_order(log, registered.index)
@@ -77,6 +79,8 @@ async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_ca
         assert outcome.unfinished == ""
         assert tree_of(log, upto)[:-1] == before[:-1]
         assert log.export_heads(0).startswith(before[-1])
+        # The erasure stands on the log too, so the tile has grown; what was in it is as it was.
+        assert (log._store.tile(0, 0) or b"").startswith(tile)
         with pytest.raises(GoneError):
             log.statement(registered.index)
         assert log.siblings(registered.index) == []
