@@ -77,6 +77,14 @@ def test_a_log_that_does_not_answer_is_69(run: Run, folder: Path) -> None:
     assert (result.exit_code, "unreachable" in result.stdout) == (69, True)
 
 
+async def test_it_is_69_also_for_a_log_that_is_known_and_gone(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        assert (await monitor(folder, *known(log))).returncode == 0
+
+    assert (await monitor(folder, *known(log))).returncode == 69
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

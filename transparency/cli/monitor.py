@@ -132,7 +132,7 @@ def _verdict(found: Round) -> Exit:
     if not found.alarms:
         return Exit.OK
     lost = all(alarm.code == "unreachable" for alarm in found.alarms)
-    return Exit.UNREACHABLE if lost and not found.sizes else Exit.NEGATIVE
+    return Exit.UNREACHABLE if lost and not found.answered else Exit.NEGATIVE
 
 
 def _summary(found: Round) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transparency.verifier.report import Check, Claim, Outcome, Report
 
 MARKS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "warned": "!", "not_checked": "·"}
-_TIMES: Final = frozenset({"head-time", "issued-at"})
+_TIMES: Final = frozenset({"head-time", "issued-at", "witnessed-time"})
 
 
 def render_text(report: Report) -> str:

@@ -72,11 +72,15 @@ class MonitorSettings:
 
 @dataclass(slots=True)
 class Round:
-    """What one round found: the alarms that hold now, the entries watched for, and the size followed of each log."""
+    """What one round found: the alarms that hold now, the entries watched for, and the size followed of each log.
+
+    ``answered``: how many of the URLs gave a checkpoint.
+    """
 
     alarms: list[Alarm] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    answered: int = 0
 
 
 @dataclass(slots=True)
@@ -133,7 +137,7 @@ class Monitor:
                 # What does not answer is of the log that it was last seen to be; of none, if it never answered.
                 known = next((origin for origin, state in states.items() if each.place in state.served), "")
                 lost[known].append(each)
-        found = Round()
+        found = Round(answered=sum(isinstance(each, View) for each in seen))
         for origin in origins:
             followed = await self._follow(states[origin], views[origin])
             followed.alarms[:0] = lost[origin]

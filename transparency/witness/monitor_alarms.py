@@ -20,7 +20,7 @@ MEANINGS: Final[Mapping[Code, str]] = MappingProxyType({
     "rollback": "the log shows a smaller tree than before",
     "frozen": "the log shows nothing new",
     "missing-quorum": "not enough witnesses have cosigned what the log shows",
-    "unreachable": "the log does not answer",
+    "unreachable": "a log or a witness does not answer",
     "bad-tile": "the log serves tiles or entries that are not those of its checkpoint",
     "bad-checkpoint": "the log serves something that is no checkpoint signed by a known key of it",
     "watch-failed": "the log could not be searched for what is being watched",
