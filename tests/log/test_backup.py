@@ -50,6 +50,8 @@ async def test_private_keys_are_left_out_unless_asked_for(tmp_path: Path) -> Non
     kept = list((tmp_path / "with").rglob("*.pem"))
     assert len(kept) == 5
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+    for folder in ("log", "with"):
+        assert stat.S_IMODE((tmp_path / folder / "log.sqlite").stat().st_mode) == 0o600
     with pytest.raises(LogUnusableError, match="receipts key is missing"):
         restore(tmp_path / "without", tmp_path / "again", clock=CLOCK)
     assert not (tmp_path / "again").exists()

@@ -23,7 +23,7 @@ from transparency.log.artifacts import ArtifactStore
 from transparency.log.carrying_out import carry_out
 from transparency.log.copies import DAY, KEEP_DAYS, Copy, add_copy, place, read_copies, write_copies
 from transparency.log.documents import load_in_force
-from transparency.log.durable import create_durably, sync_folder
+from transparency.log.durable import create_durably, create_private, sync_folder
 from transparency.log.folder import Config, Folder, Passphrase, make_folder, publish_folder
 from transparency.log.log import system_clock
 from transparency.log.mark import Mark, MarkValue, check_outside
@@ -177,6 +177,7 @@ def _copy_database(source: Path, target: Path) -> None:
     """SQLite's online backup: a consistent copy, also while somebody writes."""
     reading = connect_for_reading(source)
     try:
+        create_private(target)
         writing = sqlite3.connect(target)
         try:
             reading.backup(writing, pages=4096)

@@ -65,6 +65,11 @@ def create_durably(path: Path, data: bytes, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def create_private(path: Path) -> None:
+    """An empty file that nobody else may read, for SQLite to fill: its -wal and -shm take the mode over."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 def publish_durably(descriptor: int, temporary: Path, path: Path) -> None:
     """As ``create_durably`` for a file too large for memory: *temporary*, open as *descriptor*, is complete."""
     os.fsync(descriptor)

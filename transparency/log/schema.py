@@ -11,6 +11,8 @@ from pathlib import Path
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
+from transparency.log.durable import create_private
+
 # A full tile is 8,192 bytes and a statement some thousand: larger pages save overflow chains.
 PAGE_SIZE = 8192
 
@@ -118,6 +120,7 @@ def create(path: Path, empty_root: bytes) -> None:
     """A new database with an empty tip; fails if there is one."""
     if path.exists():
         raise FileExistsError(path)
+    create_private(path)
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")

@@ -9,13 +9,13 @@ Facts are kept once for each entry, to be shown and to be erased by.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sqlite3
 from pathlib import Path
 from typing import Final
 
 from transparency.errors import StoreError
+from transparency.log.durable import create_private
 
 # Raised with the schema and with what facts say: an index of another version is made anew.
 VERSION: Final = 1
@@ -67,7 +67,7 @@ def remove(path: Path) -> None:
 
 
 def _create(path: Path) -> sqlite3.Connection:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # paths and tools are nobody else's business
+    create_private(path)  # paths and tools are nobody else's business
     connection = _connect(path)
     reset(connection)
     return connection
