@@ -192,6 +192,7 @@ def _refused_with_its_reason(served: Served, tmp_path: Path) -> None:
     ("content", "reason"),
     [(b"\xff\xfe\x00", "is not UTF-8 (byte 0)"), (b"a = " + b"[" * 100_000, "nested too deeply")],
 )
+@pytest.mark.usefixtures("folder")
 def test_a_file_that_is_no_text_or_has_no_end_of_depth_is_named(run: Run, content: bytes, reason: str) -> None:
     Path("odd.toml").write_bytes(content)
 
