@@ -14,7 +14,7 @@ from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
 from transparency.errors import RefusedError
 from transparency.log.carrying_out import work_of
-from transparency.log.erasure import Request
+from transparency.log.erasure import Request, judge
 from transparency.log.sqlite import SqliteStore
 from transparency.log.stated import erasures
 from transparency.policy.document import Policy
@@ -120,7 +120,8 @@ async def test_an_entry_that_came_after_the_plan_keeps_its_artifact(tmp_path: Pa
 
         with pytest.raises(RefusedError, match=f"entry {second.index} names the same artifact"):
             await erasing.by_term(log, planned)
-        statement = log.erasures._judge(Request(log.status().size, [first.index]))
+        request = Request(log.status().size, [first.index])
+        statement = judge(log._store, made.artifacts, log.origin, request, made.clock())
         await log.operate(ERASURE, replace(statement, size=planned.size).to_bytes())
     async with running(made.made):
         pass
