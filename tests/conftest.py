@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 
+import hypothesis
 import pytest
 
+# How fast the machine is says nothing about a property: a slow draw or example fails nothing.
+hypothesis.settings.register_profile("project", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("project")
 # A token's secret is `tl_<id>_<43 characters>`; shown once by `token create`, on standard output, and nowhere else.
 LEAKS = {
     "a traceback": re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE),
