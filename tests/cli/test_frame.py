@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -241,13 +243,21 @@ def test_interrupting_is_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_real_interrupt_leaves_no_traceback(tmp_path: Path) -> None:
     reading, writing = os.pipe()
+    os.write(writing, b"x")
     with subprocess.Popen(
         [sys.executable, "-m", "transparency", "inspect", "-"],
         stdin=reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment(tmp_path),
+        # Whoever runs the tests in the background ignores interrupts, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one call, no lock
     ) as process:  # fmt: skip
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        try:
+            taken = bytearray(4)
+            while fcntl.ioctl(reading, termios.FIONREAD, taken) == 0 and any(taken) and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     os.close(reading)
     os.close(writing)
 
