@@ -29,7 +29,7 @@ class Signer(Protocol):
 
 def is_encrypted(pem: bytes) -> bool:
     """Whether a private key in PEM says that it is encrypted: PKCS #8, or OpenSSL's older way."""
-    return b"-----BEGIN ENCRYPTED PRIVATE KEY-----" in pem or b"Proc-Type: 4,ENCRYPTED" in pem
+    return b" ENCRYPTED PRIVATE KEY-----" in pem or b"Proc-Type: 4,ENCRYPTED" in pem
 
 
 class PrivateKey:
