@@ -16,11 +16,10 @@ from transparency.log.admin import MAX_FRAME, AdminServer, open_admin
 from transparency.log.documents import sign_document
 from transparency.log.folder import Folder
 from transparency.log.log import Log
-from transparency.log.store import Store
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.statements.receipt import Receipt
-from transparency.testing import Fault, FaultyStore, MadeLog, SampleIssuer, make_log, running
+from transparency.testing import Fault, MadeLog, SampleIssuer, make_log, running
 
 OTHER = SampleIssuer(iss="https://second.example")
 
@@ -163,17 +162,11 @@ async def test_a_command_that_hangs_does_not_hold_up_the_stop(tmp_path: Path, ca
 async def test_an_in_doubt_answer_is_never_taken_for_a_refusal(tmp_path: Path) -> None:
     """The log may have committed a rotation that it could not confirm: then it needs the new key."""
     made = make_log(tmp_path / "log")
-    stores: list[FaultyStore] = []
-
-    def wrap(store: Store) -> FaultyStore:
-        stores.append(FaultyStore(store))
-        return stores[-1]
-
-    log = made.open(wrap_store=wrap)
+    log, faulty = made.open_faulty()
     await log.start()
     server = AdminServer(log)
     await server.start()
-    stores[0].fail("commit", Fault.FAILS_BUT_PERSISTS)
+    faulty.fail("commit", Fault.FAILS_BUT_PERSISTS)
     try:
         with pytest.raises(StoreError):
             await asyncio.to_thread(rotate, made)

@@ -20,14 +20,13 @@ from transparency.cose.algorithms import P256
 from transparency.errors import RefusedError, StoreError
 from transparency.log.audit import AuditReport, Outcome
 from transparency.log.sequencer import Candidate
-from transparency.log.store import Store
 from transparency.policy import audited as stated
 from transparency.policy.document import Policy
 from transparency.policy.erasure import Erasure, Item
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.certificates import write_collateral
 from transparency.statements.statement import Statement, entry_id, normalise
-from transparency.testing import Fault, FaultyStore, make_log, running
+from transparency.testing import Fault, make_log, running
 
 
 @pytest.fixture(scope="module")
@@ -189,16 +188,10 @@ async def test_the_policy_in_force_at_an_entry_is_the_one_committed_before_it_al
     """REG-21: also where the process dies between the commit of a policy and its first use."""
     for number, fault in enumerate(Fault):
         made = make_log(tmp_path / f"log{number}")
-        faulty: list[FaultyStore] = []
-
-        def wrap(store: Store, faulty: list[FaultyStore] = faulty) -> Store:
-            faulty.append(FaultyStore(store))
-            return faulty[-1]
-
-        log = made.open(wrap_store=wrap)
+        log, faulty = made.open_faulty()
         await log.start()
         await log.register(made.issuer.sign(b"before"))
-        faulty[0].fail("commit", fault)
+        faulty.fail("commit", fault)
         following = made.next_policy(log, _fewer_algorithms)
         with pytest.raises(StoreError):
             await log.update_policy(following)

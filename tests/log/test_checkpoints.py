@@ -29,7 +29,7 @@ from transparency.notes.signer import NoteSigner
 from transparency.notes.vkey import ED25519, MLDSA
 from transparency.policy import keyset
 from transparency.policy.checkpoint_keys import checkpoint_vkeys
-from transparency.testing import FakeClock, Fault, FaultyStore, MadeLog, make_log, running
+from transparency.testing import FakeClock, Fault, MadeLog, make_log, running
 from transparency.verifier.evidence import Evidence
 
 
@@ -135,14 +135,13 @@ async def test_what_was_published_is_served_after_a_restart_before_anything_new_
 async def test_nothing_is_served_that_is_not_stored(made: MadeLog) -> None:
     """A store that fails, before or after it kept the note: the old checkpoint stays, and the log stops."""
     for fault in Fault:
-        stores: list[FaultyStore] = []
-        log = made.open(wrap_store=lambda store, stores=stores: stores.append(FaultyStore(store)) or stores[0])  # type: ignore[misc]
+        log, faulty = made.open_faulty()
         await log.start()
         publisher = CheckpointPublisher(log, PublishSettings(interval=3600), made.clock)
         await publisher.publish()
         served = publisher.published.newest
         await grow(made, log, 1)
-        stores[0].fail("put_checkpoint", fault)
+        faulty.fail("put_checkpoint", fault)
 
         with pytest.raises(Exception, match="made to fail"):
             await publisher.publish()

@@ -14,7 +14,7 @@ from transparency.log import intake, sequencer
 from transparency.log.log import Accepted, Failed, Found, Log, Pending
 from transparency.log.store import Store
 from transparency.statements.statement import Statement
-from transparency.testing import Fault, FaultyStore, MadeLog, make_log, running
+from transparency.testing import Fault, MadeLog, make_log, running
 
 
 @pytest.fixture
@@ -38,10 +38,9 @@ async def test_an_accepted_statement_gets_into_the_tree_and_leaves_the_intake(ma
 
 @pytest.mark.parametrize("fault", list(Fault))
 async def test_whoever_waits_for_the_intake_is_told_when_the_store_fails(made: MadeLog, fault: Fault) -> None:
-    stores: list[FaultyStore] = []
-    log = made.open(wrap_store=_remembered(stores))
+    log, faulty = made.open_faulty()
     await log.start()
-    stores[0].fail("intake_add", fault)
+    faulty.fail("intake_add", fault)
 
     async with asyncio.timeout(5):
         with pytest.raises(StoreError):
@@ -108,10 +107,9 @@ async def test_a_statement_refused_after_its_202_is_recorded_as_failed_with_the_
 
 async def test_what_was_acknowledged_is_taken_up_again_after_a_crash(made: MadeLog) -> None:
     data = [made.issuer.sign(b"%d" % n) for n in range(3)]
-    stores: list[FaultyStore] = []
-    log = made.open(wrap_store=_remembered(stores))
+    log, faulty = made.open_faulty()
     await log.start()
-    stores[0].fail("commit", Fault.FAILS)
+    faulty.fail("commit", Fault.FAILS)
     await asyncio.gather(*(log.accept(each) for each in data))
     await log.stop()
 
@@ -130,14 +128,6 @@ async def _settled(log: Log, data: bytes) -> object:
             if found is not None and not isinstance(found, Pending):
                 return found
             await asyncio.sleep(0.005)
-
-
-def _remembered(stores: list[FaultyStore]) -> Callable[[Store], Store]:
-    def wrap(store: Store) -> FaultyStore:
-        stores.append(FaultyStore(store))
-        return stores[-1]
-
-    return wrap
 
 
 class _Gate:
@@ -189,13 +179,12 @@ async def test_the_intake_is_bounded_in_bytes_too(made: MadeLog, monkeypatch: py
 
 async def test_a_read_that_fails_while_draining_stops_the_log_and_strands_nobody(made: MadeLog) -> None:
     """REG-23: a 202 that nobody brings in would be a broken promise; the next start keeps it."""
-    stores: list[FaultyStore] = []
-    log = made.open(wrap_store=_remembered(stores))
+    log, faulty = made.open_faulty()
     told = asyncio.Event()
     log.on_failure = lambda _: told.set()
     await log.start()
     await asyncio.sleep(0.01)  # let it look once and find nothing
-    stores[0].fail("intake_pending", Fault.FAILS)
+    faulty.fail("intake_pending", Fault.FAILS)
     data = made.issuer.sign(b"acknowledged")
 
     assert isinstance(await log.accept(data), Accepted)
@@ -211,9 +200,8 @@ async def test_a_read_that_fails_while_draining_stops_the_log_and_strands_nobody
 async def test_many_that_are_refused_together_are_settled_together(made: MadeLog) -> None:
     """One transaction a chunk, not one a statement."""
     gate = _Gate()
-    stores: list[FaultyStore] = []
     hold = gate.around("commit")
-    log = made.open(wrap_store=lambda store: _remembered(stores)(hold(store)))
+    log, faulty = made.open_faulty(hold)
     await log.start()
     policy = made.next_policy(log, lambda old, previous: old.without_issuer(made.issuer.iss, previous=previous))
     update = asyncio.create_task(log.update_policy(policy))
@@ -226,5 +214,5 @@ async def test_many_that_are_refused_together_are_settled_together(made: MadeLog
 
     for each in data:
         assert isinstance(await _settled(log, each), Failed)
-    assert stores[0].calls["intake_fail"] <= 5
+    assert faulty.calls["intake_fail"] <= 5
     await log.stop()

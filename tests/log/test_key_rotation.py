@@ -24,7 +24,7 @@ from transparency.policy import keyset
 from transparency.policy.document import Issuer, Policy
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
-from transparency.testing import FakeClock, Fault, FaultyStore, MadeLog, SampleIssuer, make_log, running
+from transparency.testing import FakeClock, Fault, MadeLog, SampleIssuer, make_log, running
 from transparency.verifier import LogTrust, Options, TrustedKey, TrustStore, verify
 
 _T = TypeVar("_T")
@@ -139,16 +139,10 @@ async def test_a_crash_at_the_change_leaves_a_log_that_goes_on_with_the_right_ke
     clock = FakeClock()
     made = make_log(tmp_path / "log", clock=clock)
     (new,) = announce(made).new
-    stores: list[FaultyStore] = []
-
-    def wrap(store: object) -> FaultyStore:
-        stores.append(FaultyStore(store))  # type: ignore[arg-type]
-        return stores[0]
-
-    log = made.open(wrap_store=wrap)
+    log, faulty = made.open_faulty()
     await log.start()
     clock.advance(OVERLAP)
-    stores[0].fail("commit", fault)
+    faulty.fail("commit", fault)
     with pytest.raises(Exception, match=r"storage failed|injected|commit"):
         await log.register(made.issuer.sign(b"at the change"))
     await log.stop()

@@ -7,10 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from transparency.log.log import Log
-from transparency.log.store import Kind, Store
+from transparency.log.store import Kind
 from transparency.policy.manifest import Admission, Manifest
 from transparency.statements.statement import Statement
-from transparency.testing import FakeClock, Fault, FaultyStore, MadeLog, make_log, running
+from transparency.testing import FakeClock, Fault, MadeLog, make_log, running
 
 
 def manifests(log: Log) -> list[tuple[int, Manifest]]:
@@ -107,16 +107,10 @@ async def test_whoever_serves_a_log_makes_them_in_time_and_at_the_stop(tmp_path:
 async def test_a_crash_between_a_manifest_and_its_answer_neither_repeats_nor_skips_an_entry(tmp_path: Path) -> None:
     for number, fault in enumerate(Fault):
         made = make_log(tmp_path / f"log{number}")
-        faulty: list[FaultyStore] = []
-
-        def wrap(store: Store, faulty: list[FaultyStore] = faulty) -> Store:
-            faulty.append(FaultyStore(store))
-            return faulty[-1]
-
-        log = made.open(wrap_store=wrap)
+        log, faulty = made.open_faulty()
         await log.start()
         await register(log, made, range(3))
-        faulty[0].fail("commit", fault)
+        faulty.fail("commit", fault)
         outcome = (await asyncio.gather(log.manifests.make(), return_exceptions=True))[0]
         assert isinstance(outcome, Exception)
         await log.stop()

@@ -15,9 +15,8 @@ MANIFEST = "manifest"
 ERASURE = "erasure"
 ACCESS_LOG = "access-log"
 HOLD = "hold"
-COMPROMISE = "compromise"
 AUDIT = "audit"
-SUBJECTS = (MANIFEST, ERASURE, ACCESS_LOG, HOLD, COMPROMISE, AUDIT)
+SUBJECTS = (MANIFEST, ERASURE, ACCESS_LOG, HOLD, AUDIT)
 
 
 def reads_as_operation(statement: Statement, keys: ServiceKeys) -> bool:

@@ -35,6 +35,7 @@ from transparency.policy import keyset
 from transparency.policy.document import Issuer, Policy
 from transparency.statements.statement import sign_statement
 from transparency.testing.clock import FakeClock
+from transparency.testing.faults import FaultyStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,16 @@ class MadeLog:
             ),
             self.clock,
         )
+
+    def open_faulty(self, around: Callable[[Store], Store] = lambda store: store) -> tuple[Log, FaultyStore]:
+        """As :meth:`open`, above a store that fails when it is told to; *around* is put between it and SQLite's."""
+        made: list[FaultyStore] = []
+
+        def wrap(store: Store) -> FaultyStore:
+            made.append(FaultyStore(around(store)))
+            return made[0]
+
+        return self.open(wrap_store=wrap), made[0]
 
     def fsck(self) -> FsckReport:
         return fsck(self.data, watermark=self.watermark)
