@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
@@ -75,3 +76,20 @@ def verify_limit(key: PrivateKey, statements: Sequence[bytes], processes: int | 
 def percentile(values: Sequence[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+
+
+def print_rates(
+    heads: tuple[str, str],
+    rates: Mapping[int, Sequence[float]],
+    times: Mapping[int, Sequence[float]],
+    limit: float,
+    flush: float,
+) -> None:
+    """One line for each level of load: the median rate, its share of *limit*, and how long one took."""
+    print(f"{heads[0]:>8} {heads[1]:>8} {'of limit':>9} {'p50 ms':>8} {'p99 ms':>8} {'p50 in flushes':>15}")
+    for level, measured in rates.items():
+        rate = statistics.median(measured)
+        p50, p99 = percentile(times[level], 0.5), percentile(times[level], 0.99)
+        print(
+            f"{level:>8} {rate:>8,.0f} {rate / limit:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>15.1f}"
+        )

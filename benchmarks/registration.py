@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks._common import ES256, ISS, make_statements, percentile, verify_limit
+from benchmarks._common import ES256, ISS, make_statements, print_rates, verify_limit
 from transparency.cose.keys import PrivateKey
 
 TRANSPARENCY = [sys.executable, "-m", "transparency"]
@@ -116,13 +116,7 @@ def report(
             times[level] += latencies
     limit = statistics.median(limits)
     print(f"limit: {limit:,.0f} bare ES256 verifications/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms")
-    print(f"{'clients':>8} {'reg/s':>8} {'of limit':>9} {'p50 ms':>8} {'p99 ms':>8} {'p50 in flushes':>15}")
-    for level in levels:
-        rate = statistics.median(rates[level])
-        p50, p99 = percentile(times[level], 0.5), percentile(times[level], 0.99)
-        print(
-            f"{level:>8} {rate:>8,.0f} {rate / limit:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>15.1f}"
-        )
+    print_rates(("clients", "reg/s"), rates, times, limit, flush)
 
 
 def main() -> None:

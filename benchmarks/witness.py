@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cryptography.hazmat.primitives.asymmetric import ed25519, mldsa
 
-from benchmarks._common import percentile
+from benchmarks._common import print_rates
 from benchmarks.registration import TRANSPARENCY, flush_time
 from transparency.cose.algorithms import ED25519
 from transparency.cose.keys import PrivateKey
@@ -159,13 +159,7 @@ def report(
             times[level] += latencies
     limit = statistics.median(limits)
     print(f"limit: {limit:,.0f} bare verify + 2 signs/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms")
-    print(f"{'logs':>8} {'add/s':>8} {'of limit':>9} {'p50 ms':>8} {'p99 ms':>8} {'p50 in flushes':>15}")
-    for level in levels:
-        rate = statistics.median(rates[level])
-        p50, p99 = percentile(times[level], 0.5), percentile(times[level], 0.99)
-        print(
-            f"{level:>8} {rate:>8,.0f} {rate / limit:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>15.1f}"
-        )
+    print_rates(("logs", "add/s"), rates, times, limit, flush)
 
 
 def main() -> None:
