@@ -13,8 +13,6 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote
 
 import aiohttp
@@ -23,7 +21,7 @@ from yarl import URL
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
 from transparency.client.retry import Backoff, parse_http_date
 from transparency.client.search import MAX_ANSWER, SearchPage, query_string, read_page
-from transparency.client.transport import CHANCE, Answer, Request, Transport
+from transparency.client.transport import CHANCE, Answer, Connected, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
@@ -62,7 +60,7 @@ class Submission:
     receipt: bytes | None
 
 
-class LogClient:
+class LogClient(Connected):
     """One log. Use as ``async with LogClient(url) as log``."""
 
     def __init__(
@@ -90,17 +88,6 @@ class LogClient:
         self._transport = Transport(
             session=session, timeout=timeout, backoff=backoff, tls=tls, clock=clock, sleep=sleep, random=random
         )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
     async def keys(self) -> tuple[PublicKey, ...]:
         """The log's keys as it serves them (KEY-1). To rely on them, compare them with what its operator published."""

@@ -11,15 +11,14 @@ import asyncio
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 import aiohttp
 from yarl import URL
 
 from transparency.client.client import base_url
 from transparency.client.retry import Backoff
-from transparency.client.transport import Answer, Request, Transport
+from transparency.client.transport import Answer, Connected, Request, Transport
 from transparency.errors import NoteError, ProofError, ServiceRefusedError, UnreachableError
 from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, leaf_hash, pair_up, pair_up_bytes
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
@@ -37,7 +36,7 @@ _GONE: Final = (404, 410)
 _T = TypeVar("_T")
 
 
-class TileClient:
+class TileClient(Connected):
     """The resources below a log's prefix, as they come: nothing is checked here but their form."""
 
     def __init__(
@@ -51,17 +50,6 @@ class TileClient:
     ) -> None:
         self.url = base_url(url)
         self._transport = Transport(session=session, timeout=timeout, backoff=Backoff(retries=retries), tls=tls)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
     async def checkpoint(self) -> bytes:
         """The newest checkpoint: a note that ``open_checkpoint`` reads, and whose signatures it checks."""

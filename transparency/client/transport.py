@@ -14,6 +14,8 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import aiohttp
 from yarl import URL
@@ -151,3 +153,20 @@ def _unreachable(url: URL, error: Exception) -> UnreachableError:
     failure = UnreachableError(f"{url.origin()} cannot be reached: {reason}")
     failure.__cause__ = error
     return failure
+
+
+class Connected:
+    """What a client of any kind is besides: used as ``async with``, and closed with its transport."""
+
+    _transport: Transport
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
