@@ -95,14 +95,7 @@ def test_paths_that_lead_out_are_shown_and_never_opened(
     run: Run, folder: Path, repository: Repository, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Claude()
-    result: dict[str, Any] = {
-        "type": "create",
-        "filePath": path,
-        "content": "x\n",
-        "structuredPatch": [],
-        "originalFile": None,
-    }
-    made.call("Write", {"file_path": path, "content": "x\n"}, result)
+    made.create_at(path)
     (folder / "s.jsonl").write_bytes(made.data())
     opened: list[object] = []
     real = os.open

@@ -71,7 +71,10 @@ class Claude:
         self.call("Edit", {"file_path": where, "old_string": "?", "new_string": "?"}, result, model=model)
 
     def create(self, path: str, content: str) -> None:
-        where = f"{FOLDER}/{path}"
+        self.create_at(f"{FOLDER}/{path}", content)
+
+    def create_at(self, where: str, content: str = "x\n") -> None:
+        """At a path as it is given, wherever that leads."""
         result: dict[str, Any] = {
             "type": "create",
             "filePath": where,

@@ -191,14 +191,7 @@ def test_a_command_is_read_in_every_form_that_agents_give_it() -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../outside.py", f"{FOLDER}/../other/app.py", "C:\\Windows\\x.ini"])
 def test_paths_that_lead_out_of_the_working_directory_are_kept_as_given_and_flagged(path: str) -> None:
     session = Claude()
-    result: dict[str, Any] = {
-        "type": "create",
-        "filePath": path,
-        "content": "x\n",
-        "structuredPatch": [],
-        "originalFile": None,
-    }
-    session.call("Write", {"file_path": path, "content": "x\n"}, result)
+    session.create_at(path)
     session.create("src/inside.py", "y\n")
 
     made = record(session.data())
