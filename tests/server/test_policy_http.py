@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
+
 from tests.server.served import ISS, Served
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey
+from transparency.log import stated
 from transparency.policy import keyset
 from transparency.policy.document import Policy
+from transparency.server import policy
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 
@@ -83,6 +87,22 @@ async def test_generations_that_do_not_exist_are_404(site: Served) -> None:
     assert (await site.get("/policy/2/statement")).status == 404
     for wrong in ("x", "01", "-1", "9223372036854775808"):
         assert (await site.get(f"/policy/{wrong}/statement")).status == 400, wrong
+
+
+async def test_the_history_comes_in_pages_and_few_read_it_at_once(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await site.remove_issuer()
+    monkeypatch.setattr(stated, "POLICIES_BYTES", 1)
+    pages = [decode((await site.get(f"/policy/history{query}")).body) for query in ("", "?from=2", "?from=3")]
+    monkeypatch.setattr(policy, "MAX_AT_ONCE", 0)
+    busy = [await site.get("/policy/history"), await site.get("/policy/1/statement")]
+
+    assert [[version["generation"] for version in page] for page in pages] == [[1], [2], []]
+    assert [reply.status for reply in busy] == [503, 503]
+    assert all(int(reply.headers["Retry-After"]) >= 1 for reply in busy)
+    assert (await site.get("/policy")).status == 200
+    assert (await site.get("/policy/history?from=x")).status == 400
 
 
 async def test_a_statement_registered_before_its_issuer_was_removed_is_still_answered(site: Served) -> None:

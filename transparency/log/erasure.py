@@ -105,7 +105,8 @@ class Erasures:
     async def release(self, hold: str, authoriser: str, reason: str) -> Registered:
         release = Release.from_bytes(Release(self._origin, hold, authoriser, reason, self._clock()).to_bytes())
         async with self._lock:
-            if hold not in {each.entry for each in standing_holds(self._store)}:
+            standing = await asyncio.to_thread(standing_holds, self._store)
+            if hold not in {each.entry for each in standing}:
                 raise RefusedError(f"no hold {hold} stands on this log; `transparency retention plan` lists them")
             return await self._operate(operations.HOLD, release.to_bytes())
 

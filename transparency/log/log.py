@@ -37,14 +37,15 @@ from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
 from transparency.log.sequencer import Candidate, Sequenced, Sequencer
 from transparency.log.signers import ReceiptSigners
-from transparency.log.store import IntakeRow, Kind, StoredEntry
+from transparency.log.stated import policies_from
+from transparency.log.store import IntakeRow, StoredEntry
 from transparency.log.updates import keys_candidate, policy_candidate
 from transparency.policy import keyset
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Entry, Statement, entry_id
+from transparency.statements.statement import Entry, Statement
 from transparency.statements.transparent import attach_receipts
 
 __all__ = ["Accepted", "Failed", "Found", "Log", "LogStatus", "Lookup", "Pending", "PolicyVersion", "Registered"]
@@ -209,12 +210,9 @@ class Log:
         """Every key that ever signed receipts here, those in use first (KEY-8)."""
         return self.service_keys.ever(keyset.RECEIPTS)
 
-    def policy_history(self) -> list[PolicyVersion]:
-        """Every generation, the oldest first. The n-th policy on the log is generation n: none is parsed here."""
-        return [
-            PolicyVersion(generation, row.index, entry_id(row.entry), Statement.from_bytes(row.statement).payload)
-            for generation, row in enumerate(self._store.documents(Kind.POLICY), 1)
-        ]
+    def policy_history(self, first: int = 1) -> list[PolicyVersion]:
+        """One page of the generations from *first* on, the oldest first (log/stated.py). For any thread."""
+        return policies_from(self._store, self._in_force.policy, first)
 
     # -- registration --------------------------------------------------------------------------------------------
 

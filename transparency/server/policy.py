@@ -5,15 +5,21 @@ Public: whoever submits must be able to know by which rules.
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from aiohttp import web
 
 from transparency.cose.cbor import encode
 from transparency.errors import NotFoundError
+from transparency.log.log import PolicyVersion
 from transparency.server import media
 from transparency.server.entries import created, require_attached
-from transparency.server.service import SERVICE, matches, negotiated, number
+from transparency.server.problems import unavailable
+from transparency.server.service import SERVICE, matches, negotiated, number, query_number
 
-_SHORT = "public, max-age=5"
+MAX_AT_ONCE: Final = 2
+_SHORT: Final = "public, max-age=5"
 
 
 async def policy(request: web.Request) -> web.StreamResponse:
@@ -29,8 +35,8 @@ async def policy(request: web.Request) -> web.StreamResponse:
 
 
 async def history(request: web.Request) -> web.StreamResponse:
-    """``GET /policy/history``: one map per generation, the oldest first."""
-    service = request.app[SERVICE]
+    """``GET /policy/history?from=N``: one map per generation from N on, the oldest first; a page of them."""
+    first = query_number(request, "from") or 1
     kind = negotiated(request, media.CBOR)
     versions = [
         {
@@ -39,7 +45,7 @@ async def history(request: web.Request) -> web.StreamResponse:
             "entry": version.entry_id,
             "policy": version.toml.decode("utf-8"),
         }
-        for version in service.log.policy_history()
+        for version in await _history(request, first)
     ]
     return web.Response(body=encode(versions), headers={"Content-Type": kind, "Cache-Control": _SHORT})
 
@@ -49,11 +55,23 @@ async def policy_statement(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     generation = number(request.match_info["generation"], "generation")
     kind = negotiated(request, media.COSE, media.STATEMENT)
-    for version in service.log.policy_history():
-        if version.generation == generation:
-            body = service.log.transparent_statement(version.index)
-            return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _SHORT, "Vary": "Accept"})
-    raise NotFoundError(f"There is no generation {generation} of the policy")
+    page = await _history(request, generation)
+    if not page or page[0].generation != generation:
+        raise NotFoundError(f"There is no generation {generation} of the policy")
+    body = service.log.transparent_statement(page[0].index)
+    return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": _SHORT, "Vary": "Accept"})
+
+
+async def _history(request: web.Request, first: int) -> list[PolicyVersion]:
+    """Read beside the event loop, for few at once: anybody may ask, and the threads are everybody's."""
+    service = request.app[SERVICE]
+    if service.histories >= MAX_AT_ONCE:
+        raise unavailable("As many readers of the policy's history as are served at once are being served", 1.0)
+    service.histories += 1
+    try:
+        return await asyncio.to_thread(service.log.policy_history, first)
+    finally:
+        service.histories -= 1
 
 
 async def update_policy(request: web.Request) -> web.StreamResponse:

@@ -63,6 +63,8 @@ class Service:
     uploads: int = 0
     # Pages of the export that are being read or sent.
     exports: int = 0
+    # Readings of the policy's history that are under way.
+    histories: int = 0
     _directory: tuple[ServiceKeys, KeyDirectory] | None = None
 
     @property

@@ -201,8 +201,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET",
         "/policy/history",
         policy.history,
-        "Every generation of the policy, the oldest first",
-        {200: Answer("Array of maps: generation, index, entry, policy", (media.CBOR,))},
+        "The generations of the policy, the oldest first, page by page",
+        {200: Answer("Array of maps: generation, index, entry, policy; an empty one after the last", (media.CBOR,))},
+        parameters=(Parameter("from", "query", "The first generation; 1 if absent", _SIZE),),
         errors=frozenset({406}),
     ),
     Endpoint(
