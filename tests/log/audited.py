@@ -20,8 +20,9 @@ from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.policy import keyset
 from transparency.policy.document import Policy
+from transparency.policy.hold import ENTRY
 from transparency.policy.issuer import Issuer
-from transparency.statements.statement import sign_statement
+from transparency.statements.statement import entry_id, sign_statement
 from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log, running
 from transparency.testing.pki import BEGINS, Authority, Holder
 
@@ -48,6 +49,8 @@ class Audited:
     policy: int
     keys: int
     manifest: int
+    # What the service said of itself besides: a hold on the entry whose chain is signed.
+    hold: int
     size: int
 
     def audit(self) -> AuditReport:
@@ -129,7 +132,8 @@ async def make_audited(path: Path) -> Audited:
         )
         await log.register(made.issuer.sign(b"six"))
         await rotate(made, log, keyset.OPERATIONS)
-        await log.operate("hold", b"\xa0")
+        held = entry_id(log.stored(signed_chain).entry)
+        hold = (await log.erasures.hold(ENTRY, held, "A. Counsel", "case 17")).index
         await rotate(made, log)
         await log.accept(certified(leaf, b"seven", beside=True))
     async with running(made) as log:
@@ -138,7 +142,8 @@ async def make_audited(path: Path) -> Audited:
         await log.manifests.make()
         size = log.newest_head().size
     return Audited(
-        made, pinned(made), root, issuing, leaf, once, plain, beside, signed_chain, policy, keys, first.index, size
+        made, pinned(made), root, issuing, leaf, once, plain, beside, signed_chain, policy, keys, first.index,
+        hold, size,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from tests.log.audited import Audited, audit_folder, flip, make_audited, pinned,
 from transparency.cose.algorithms import P256
 from transparency.errors import RefusedError, StoreError
 from transparency.log.audit import AuditReport, Outcome
+from transparency.log.log import Log
 from transparency.log.sequencer import Candidate
 from transparency.policy import audited as stated
 from transparency.policy.document import Policy
@@ -275,6 +276,36 @@ async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it
     assert report.clean is justified
     assert report.entries[Outcome.ERASED] == int(justified)
     assert report.entries[Outcome.FAILED] == int(not justified)
+
+
+async def erase_plainly(log: Log, index: int) -> int:
+    """An operator who owns the operations key states an audit and an order for any entry at all; the order's index."""
+    head = log.newest_head()
+    await log.erasures.audited(head.size, head.root, 0)
+    item = Item(index, entry_id(log.stored(index).entry), "payload", "art. 17", "the operator", head.time)
+    return (await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())).index
+
+
+async def test_an_operation_that_was_made_a_plain_statement_to_be_erased_is_named(audited: Audited) -> None:
+    """AMB-10: what an entry is to the log stands in the manifest, so nothing of the service's own can be taken away."""
+    async with running(audited.made) as log:
+        await erase_plainly(log, audited.hold)
+    with tampering(audited.made.data) as database:
+        database.execute("UPDATE entries SET kind = 0, statement = x'' WHERE idx = ?", (audited.hold,))
+
+    report = audited.audit()
+
+    assert "admitted with kind operation, the log says statement" in named(report)[audited.hold][0]
+    assert not report.clean
+
+
+async def test_an_order_for_what_no_manifest_covered_is_named(audited: Audited) -> None:
+    """REG-20: else the order could come first, and the manifest say whatever suits it."""
+    async with running(audited.made) as log:
+        late = (await log.register(audited.made.issuer.sign(b"after the last manifest"))).index
+        order = await erase_plainly(log, late)
+
+    assert f"entry {late} was to be erased, and no manifest covered it" in named(audited.audit())[order][0]
 
 
 async def test_a_payload_that_was_erased_before_an_audit_of_it_stood_on_the_log_is_named(audited: Audited) -> None:

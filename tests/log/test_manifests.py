@@ -24,7 +24,7 @@ async def register(log: Log, made: MadeLog, names: range) -> None:
     await asyncio.gather(*(log.register(made.issuer.sign(b"%d" % name)) for name in names))
 
 
-async def test_a_manifest_says_generation_and_time_of_every_entry_before_it(tmp_path: Path) -> None:
+async def test_a_manifest_says_kind_generation_and_time_of_every_entry_before_it(tmp_path: Path) -> None:
     """AMB-10: what a decision depended on besides the statement, registered."""
     clock = FakeClock(1000)
     made = make_log(tmp_path / "log", clock=clock)
@@ -40,12 +40,12 @@ async def test_a_manifest_says_generation_and_time_of_every_entry_before_it(tmp_
     assert index == registered.index == 6
     assert (manifest.log, manifest.first, manifest.count, manifest.previous) == (made.origin, 0, 6, "")
     assert [one for _, one in manifest.admissions()] == [
-        Admission(0, 1000),
-        Admission(1, 1000),
-        Admission(1, 1010),
-        Admission(1, 1010),
-        Admission(1, 1020),
-        Admission(2, 1020),
+        Admission(Kind.POLICY, 0, 1000),
+        Admission(Kind.KEYS, 1, 1000),
+        Admission(Kind.STATEMENT, 1, 1010),
+        Admission(Kind.STATEMENT, 1, 1010),
+        Admission(Kind.POLICY, 1, 1020),
+        Admission(Kind.STATEMENT, 2, 1020),
     ]
 
 

@@ -14,7 +14,7 @@ from transparency.policy.manifest import MAX_ENTRIES, Admission, Manifest
 
 _NUMBERS = st.integers(min_value=0, max_value=2**53)
 _ADMISSIONS = st.builds(
-    Admission, st.integers(0, 3), st.integers(0, 3), st.none() | st.binary(min_size=32, max_size=32)
+    Admission, st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.none() | st.binary(min_size=32, max_size=32)
 )
 
 
@@ -28,14 +28,14 @@ def test_a_manifest_is_read_as_it_was_written(log: str, first: int, previous: st
     assert manifest.end == first + len(rows)
 
 
-def test_entries_that_share_generation_and_time_are_one_run() -> None:
-    manifest = Manifest.of("log", 5, "", [Admission(1, 7), Admission(1, 7), Admission(2, 7), Admission(2, 8)])
+def test_entries_that_share_kind_generation_and_time_are_one_run() -> None:
+    rows = [Admission(0, 1, 7), Admission(0, 1, 7), Admission(0, 2, 7), Admission(0, 2, 8), Admission(3, 2, 8)]
 
-    assert manifest.runs == ((2, 1, 7), (1, 2, 7), (1, 2, 8))
+    assert Manifest.of("log", 5, "", rows).runs == ((2, 0, 1, 7), (1, 0, 2, 7), (1, 0, 2, 8), (1, 3, 2, 8))
 
 
 def test_a_full_manifest_of_the_worst_kind_can_be_read() -> None:
-    rows = [Admission(n, n, bytes(32)) for n in range(MAX_ENTRIES)]
+    rows = [Admission(n % 4, n, n, bytes(32)) for n in range(MAX_ENTRIES)]
 
     assert Manifest.from_bytes(Manifest.of("log", 0, "", rows).to_bytes()).count == MAX_ENTRIES
 
@@ -46,7 +46,7 @@ def _members(**changes: Any) -> bytes:
         "first": 2,
         "count": 3,
         "previous": "",
-        "runs": [[2, 1, 7], [1, 1, 8]],
+        "runs": [[2, 0, 1, 7], [1, 0, 1, 8]],
         "collateral": {3: bytes(32)},
     }
     return cbor.encode({**members, **changes})
@@ -67,12 +67,13 @@ def test_the_example_is_a_manifest() -> None:
         {"count": 3.0},
         {"previous": None},
         {"runs": []},
-        {"runs": [[3, 1]]},
-        {"runs": [[0, 1, 7], [3, 1, 8]]},
-        {"runs": [[2, 1, 7], [1, 1, 7]]},
-        {"runs": [[MAX_ENTRIES, 1, 7], [1, 1, 8]], "count": MAX_ENTRIES + 1},
+        {"runs": [[3, 1, 7]]},
+        {"runs": [[0, 0, 1, 7], [3, 0, 1, 8]]},
+        {"runs": [[2, 0, 1, 7], [1, 0, 1, 7]]},
+        {"runs": [[MAX_ENTRIES, 0, 1, 7], [1, 0, 1, 8]], "count": MAX_ENTRIES + 1},
+        {"runs": [[3, 4, 1, 7]]},
         {"runs": 3},
-        {"runs": [[3, "1", 7]]},
+        {"runs": [[3, 0, "1", 7]]},
         {"collateral": {5: bytes(32)}},
         {"collateral": {1: bytes(32)}},
         {"collateral": {3: bytes(31)}},

@@ -7,7 +7,7 @@ Rules of what a log may hold, each broken one a finding:
 3. A statement is accepted by the policy in force, at its head's time, with its collateral and no other; where the
    policy refuses duplicates, nothing before it signs the same bytes, its twin excepted (LEAF-7).
 4. An operation is signed by the operations key in use.
-5. Manifests follow each other without gaps and say what was replayed here (AMB-10).
+5. Manifests follow each other without gaps and say what was replayed here, the kind of each entry first (AMB-10).
 6. A statement that is missing was erased by an order that stands on the log, after an audit of its entry, in this
    tree, does (REG-20).
 7. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
@@ -84,7 +84,7 @@ class Replay:
             if row.kind in DOCUMENTS:
                 self._lose(row)
         self._report.entries[outcome] += 1
-        admission = Admission(row.generation, head.time, collateral_digest(row.collateral))
+        admission = Admission(int(row.kind), row.generation, head.time, collateral_digest(row.collateral))
         self._scratch.see(Seen(row.index, row.entry, admission, outcome))
 
     def _replay(self, row: StoredEntry, head: SignedHead) -> Outcome:
@@ -185,6 +185,8 @@ class Replay:
         for item in order.items:
             if item.what == erasure.PAYLOAD and item.index < row.index:
                 self._scratch.justify(item.index, parse_entry_id(item.entry))
+                if item.index >= self._covered:
+                    self._find(row, f"entry {item.index} was to be erased, and no manifest covered it before")
                 if item.index >= self._audited:
                     self._find(row, f"entry {item.index} was to be erased, and no audit of it stood on the log before")
 
@@ -206,6 +208,8 @@ class Replay:
     def _compare(self, seen: Seen, said: Admission, at: int) -> None:
         have = seen.admission
         differs = []
+        if have.kind != said.kind:
+            differs.append(f"kind {_name(said.kind)}, the log says {_name(have.kind)}")
         if have.generation != said.generation:
             differs.append(f"policy generation {said.generation}, the log says {have.generation}")
         if have.time != said.time:
@@ -264,3 +268,7 @@ class Replay:
 
     def _find_head(self, head: SignedHead, what: str) -> None:
         self._report.add(-1, "", f"tree head of size {head.size}: {what}")
+
+
+def _name(kind: int) -> str:
+    return Kind(kind).name.lower()

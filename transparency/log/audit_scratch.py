@@ -34,7 +34,7 @@ class Scratch:
         for sql in (
             "PRAGMA journal_mode = OFF",
             f"PRAGMA cache_size = -{_CACHE_KIB}",
-            "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, generation, time, collateral BLOB, outcome TEXT)",
+            "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB, outcome)",
             "CREATE TABLE signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
             "CREATE TABLE erased (idx INTEGER PRIMARY KEY, entry BLOB)",
             "CREATE TABLE roots (size INTEGER PRIMARY KEY, root BLOB)",
@@ -54,7 +54,7 @@ class Scratch:
 
     def see(self, seen: Seen) -> None:
         one = seen.admission
-        self._seen.append((seen.index, seen.entry, one.generation, one.time, one.collateral, seen.outcome))
+        self._seen.append((seen.index, seen.entry, one.kind, one.generation, one.time, one.collateral, seen.outcome))
         if len(self._seen) >= _BUFFERED:
             self._flush()
 
@@ -63,8 +63,8 @@ class Scratch:
         self._flush()
         rows = self._db.execute("SELECT * FROM seen WHERE idx >= ? AND idx < ? ORDER BY idx", (first, end)).fetchall()
         self._db.execute("DELETE FROM seen WHERE idx >= ? AND idx < ?", (first, end))
-        for index, entry, generation, time, collateral, outcome in rows:
-            yield Seen(index, Entry(entry), Admission(generation, time, collateral), outcome)
+        for index, entry, *admission, outcome in rows:
+            yield Seen(index, Entry(entry), Admission(*admission), outcome)
 
     def with_collateral(self) -> int:
         """How many entries that no manifest covers were judged with certificates."""
@@ -72,7 +72,7 @@ class Scratch:
         return int(self._db.execute("SELECT count(*) FROM seen WHERE collateral IS NOT NULL").fetchone()[0])
 
     def _flush(self) -> None:
-        self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?)", self._seen)
+        self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", self._seen)
         self._db.executemany("INSERT OR IGNORE INTO signed VALUES (?, ?)", self._signed)
         self._seen.clear()
         self._signed.clear()

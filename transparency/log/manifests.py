@@ -111,7 +111,7 @@ class Manifests:
                 while head.size <= row.index:
                     head = next(heads)
                 statements += row.kind is Kind.STATEMENT
-                yield Admission(row.generation, head.time, collateral_digest(row.collateral))
+                yield Admission(int(row.kind), row.generation, head.time, collateral_digest(row.collateral))
 
         manifest = Manifest.of(self._origin, self._covered, self._previous, admissions())
         return manifest, statements

@@ -1,12 +1,14 @@
 """The admission manifest: for a stretch of the log, under what each entry was admitted (AMB-10).
 
-The tree commits to statements; generation, decision time and the certificates that came beside a statement are not
-part of one. A manifest says them for every index of a period and is itself registered, by the operations key, so that
-whoever replaces any of them afterwards is found. Manifests follow each other without gaps from index 0 on; one is
+The tree commits to statements; what an entry is to the log (its kind), generation, decision time and the certificates
+that came beside a statement are not part of one. A manifest says them for every index of a period and is itself
+registered, by the operations key, so that whoever replaces any of them afterwards is found: nobody makes a plain
+statement of what the service said, to have it erased. Manifests follow each other without gaps from index 0 on; one is
 covered by the next.
 
-Canonical CBOR: ``{"log", "first", "count", "previous", "runs": [[count, generation, time], …], "collateral":
-{index: SHA-256}}``; a run is a stretch of entries that share generation and time.
+Canonical CBOR: ``{"log", "first", "count", "previous", "runs": [[count, kind, generation, time], …], "collateral":
+{index: SHA-256}}``; a run is a stretch of entries that share kind, generation and time. Kinds are those of the export:
+0 statement, 1 policy, 2 keys, 3 operation.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ MAX_ENTRIES: Final = 4_096
 _MAX_ITEMS: Final = 16 * MAX_ENTRIES
 _MAX_NUMBER: Final = 2**53
 _DIGEST_BYTES: Final = 32
-_RUN_MEMBERS: Final = 3
+_RUN_MEMBERS: Final = 4
+_KINDS: Final = range(4)
 _MEMBERS: Final = frozenset({"log", "first", "count", "previous", "runs", "collateral"})
 
 
@@ -31,9 +34,14 @@ _MEMBERS: Final = frozenset({"log", "first", "count", "previous", "runs", "colla
 class Admission:
     """Under what one entry was admitted. The digest is that of its collateral, None where there was none."""
 
+    kind: int
     generation: int
     time: int
     collateral: bytes | None = None
+
+
+Run = tuple[int, int, int, int]
+"""How many entries, and their kind, generation and time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +49,20 @@ class Manifest:
     log: str
     first: int
     previous: str
-    runs: tuple[tuple[int, int, int], ...]
+    runs: tuple[Run, ...]
     collateral: Mapping[int, bytes]
 
     @classmethod
     def of(cls, log: str, first: int, previous: str, admissions: Iterable[Admission]) -> Manifest:
         """The manifest of the entries from index *first* on."""
-        runs: list[tuple[int, int, int]] = []
+        runs: list[Run] = []
         collateral: dict[int, bytes] = {}
         for index, one in enumerate(admissions, first):
-            if runs and runs[-1][1:] == (one.generation, one.time):
-                runs[-1] = (runs[-1][0] + 1, one.generation, one.time)
+            same = (one.kind, one.generation, one.time)
+            if runs and runs[-1][1:] == same:
+                runs[-1] = (runs[-1][0] + 1, *same)
             else:
-                runs.append((1, one.generation, one.time))
+                runs.append((1, *same))
             if one.collateral is not None:
                 collateral[index] = one.collateral
         return cls(log, first, previous, tuple(runs), collateral)
@@ -92,7 +101,7 @@ class Manifest:
 
     @property
     def count(self) -> int:
-        return sum(count for count, _, _ in self.runs)
+        return sum(count for count, *_ in self.runs)
 
     @property
     def end(self) -> int:
@@ -101,9 +110,9 @@ class Manifest:
 
     def admissions(self) -> Iterator[tuple[int, Admission]]:
         index = self.first
-        for count, generation, time in self.runs:
+        for count, kind, generation, time in self.runs:
             for _ in range(count):
-                yield index, Admission(generation, time, self.collateral.get(index))
+                yield index, Admission(kind, generation, time, self.collateral.get(index))
                 index += 1
 
 
@@ -112,17 +121,19 @@ def collateral_digest(collateral: bytes) -> bytes | None:
     return hashlib.sha256(collateral).digest() if collateral else None
 
 
-def _runs(value: object) -> tuple[tuple[int, int, int], ...]:
+def _runs(value: object) -> tuple[Run, ...]:
     if not isinstance(value, list):
         raise MalformedError("manifest.runs is not an array")
-    runs: list[tuple[int, int, int]] = []
+    runs: list[Run] = []
     for run in value:
         if not isinstance(run, list) or len(run) != _RUN_MEMBERS:
-            raise MalformedError("a run of a manifest is [count, generation, time]")
-        count, generation, time = (_number(member, "runs") for member in run)
-        if count < 1 or (runs and runs[-1][1:] == (generation, time)):
+            raise MalformedError("a run of a manifest is [count, kind, generation, time]")
+        count, kind, generation, time = (_number(member, "runs") for member in run)
+        if kind not in _KINDS:
+            raise MalformedError("manifest.runs has a kind of entry that there is not")
+        if count < 1 or (runs and runs[-1][1:] == (kind, generation, time)):
             raise MalformedError("a run of a manifest has at least one entry, and differs from the one before it")
-        runs.append((count, generation, time))
+        runs.append((count, kind, generation, time))
     return tuple(runs)
 
 
