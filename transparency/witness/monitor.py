@@ -40,13 +40,14 @@ from transparency.verifier.evidence import Evidence, log_times
 from transparency.witness.monitor_alarms import STAYING, Alarm, Match
 from transparency.witness.monitor_calls import Calls
 from transparency.witness.monitor_compare import compare, tile_alarm
+from transparency.witness.monitor_rollback import find_rollback
 from transparency.witness.monitor_state import MonitorFolder, MonitorState
 from transparency.witness.monitor_views import View, ask_witness, look
 from transparency.witness.monitor_watch import search_new
 
 FROZEN_AFTER: Final = 24 * 60 * 60
 LAG: Final = 600
-"""How long a log may be behind what a witness has cosigned: it has to publish that, and caches may keep the old one."""
+"""How long a log may be behind what a witness has cosigned, or this monitor has followed: caches keep old ones."""
 
 Event = dict[str, Any]
 
@@ -133,6 +134,10 @@ class Monitor:
         for each in seen:
             if isinstance(each, View):
                 views[each.origin].append(each)
+                for origin, state in states.items():
+                    if origin != each.origin and each.place in state.served:
+                        detail = f"it shows the log {each.origin} now"
+                        lost[origin].append(Alarm("bad-checkpoint", origin, each.place, detail))
             else:
                 # What does not answer is of the log that it was last seen to be; of none, if it never answered.
                 known = next((origin for origin, state in states.items() if each.place in state.served), "")
@@ -153,8 +158,8 @@ class Monitor:
             return _Followed()
         known = [View("what was followed before", state.last)] if state.last is not None else []
         known += [View(f"{url} before", signed) for url, signed in state.served.items()]
-        alarms = self._rollbacks(state, shown)
         witnesses, silent = await self._witnesses(state.origin)
+        alarms = self._rollbacks(state, shown, witnesses)
         compared = await compare(known, [*shown, *witnesses])
         alarms += silent + compared.alarms
         if compared.reference is not None and compared.tree is not None and not compared.split:
@@ -165,18 +170,18 @@ class Monitor:
         await self._watch(state, shown, followed)
         return followed
 
-    def _rollbacks(self, state: MonitorState, shown: Sequence[View]) -> list[Alarm]:
-        alarms = []
+    def _rollbacks(self, state: MonitorState, shown: Sequence[View], witnesses: Sequence[View]) -> list[Alarm]:
+        seen = [*state.served.values(), *([] if state.last is None else [state.last])]
+        found = [
+            find_rollback(view, state.served.get(view.place), seen, self._settings.keys, self._observed)
+            for view in (*shown, *witnesses)
+        ]
         for view in shown:
             earlier = state.served.get(view.place)
-            if earlier is not None and view.size < earlier.checkpoint.size:
-                detail = f"shows {view.size} entries, and has shown {earlier.checkpoint.size} before"
-                evidence = Evidence("rollback", (view.note, earlier.to_bytes()), observed=(self._observed(detail),))
-                alarms.append(Alarm("rollback", state.origin, view.place, detail, evidence))
             # Of two trees of one size the first is kept: it is what the second is held against.
-            elif earlier is None or earlier.checkpoint.size < view.size or earlier.checkpoint.root == view.root:
+            if earlier is None or earlier.checkpoint.size < view.size or earlier.checkpoint.root == view.root:
                 state.served[view.place] = view.signed
-        return alarms
+        return [alarm for alarm in found if alarm is not None]
 
     async def _witnesses(self, origin: str) -> tuple[list[View], list[Alarm]]:
         policy = self._settings.policy
@@ -223,16 +228,17 @@ class Monitor:
         return alarms
 
     def _standing_still(self, state: MonitorState, shown: Sequence[View], witnesses: Sequence[View]) -> list[Alarm]:
-        """Nothing new for long, or less than witnesses have: such a log may be growing where others look at it."""
+        """Nothing new for long, or less than there is: such a log may be growing where others look at it."""
         now = int(self._clock())
         most = max((view.size for view in shown), default=0)
-        ahead = max(witnesses, key=lambda view: view.size, default=None)
+        followed = [] if state.last is None else [View("this monitor", state.last)]
+        ahead = max((*witnesses, *followed), key=lambda view: view.size, default=None)
         if not shown or ahead is None or ahead.size <= most:
             state.ahead = None
         elif state.ahead is None:
             state.ahead = now
         if state.ahead is not None and ahead is not None and now - state.ahead >= LAG:
-            detail = f"shows {most} entries since {iso_utc(state.ahead)}, and {ahead.place} has cosigned {ahead.size}"
+            detail = f"shows {most} entries since {iso_utc(state.ahead)}, and {ahead.place} has seen {ahead.size}"
             return [self._frozen(state, ahead, detail)]
         alive = max((state.since, *(self._signed_at(view, now) for view in shown)))
         if shown and state.last is not None and now - alive >= self._settings.frozen_after:

@@ -32,7 +32,7 @@ class MonitorState:
     """Of one log. Mutable; the monitor owns it.
 
     ``last``: the checkpoint up to which everything was followed; ``edge``: the complete subtrees of that tree, rebuilt
-    from its entries. ``since``: when it last grew. ``ahead``: since when a witness has been ahead of the log.
+    from its entries. ``since``: when it last grew. ``ahead``: since when the log has shown less than there is.
     ``watched``: up to which index was searched. ``served``: the largest checkpoint that each URL has shown. ``active``:
     alarms that were told and have not ended.
     """
