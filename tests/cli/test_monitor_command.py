@@ -15,6 +15,7 @@ from tests.cli.conftest import Run, environment, shell
 from tests.notes.world import log_signer
 from tests.verifier.witnessing import policy
 from tests.witness.monitored import KEYS, Site, entries, sites
+from transparency.witness.monitor_state import MonitorFolder
 
 
 async def monitor(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -69,6 +70,17 @@ async def test_it_goes_on_until_it_is_stopped(folder: Path) -> None:
         finally:
             if process.returncode is None:
                 process.kill()
+
+
+def test_two_monitors_do_not_share_one_state(run: Run, folder: Path) -> None:
+    ownership = MonitorFolder(folder / "state").own()
+    try:
+        result = run("monitor", "http://127.0.0.1:9/", "--log-vkey", KEYS[0].text, "--state", "state", "--once")
+    finally:
+        ownership.release()
+
+    assert (result.exit_code, len(result.stderr.splitlines())) == (75, 1)
+    assert "another monitor keeps its state in" in result.stderr
 
 
 def test_a_log_that_does_not_answer_is_69(run: Run, folder: Path) -> None:

@@ -107,7 +107,7 @@ def check_folder(data: Path) -> Iterator[Finding]:
 
 def _owner(folder: Folder) -> Finding:
     try:
-        Ownership(folder).release()
+        Ownership(folder.lock).release()
     except FolderOwnedError:
         if folder.socket.exists():
             return Finding("ok", "owner", "a running server; commands reach it through admin.sock")

@@ -21,7 +21,7 @@ from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, safe, war
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
 from transparency.cli.verify_witnesses import load_policy
-from transparency.errors import TransparencyError
+from transparency.errors import FolderOwnedError, TransparencyError
 
 if TYPE_CHECKING:
     from transparency.witness.monitor import Monitor, Round
@@ -108,7 +108,11 @@ def command(
         monitor = Monitor(settings, folder, time.time, _say_json if as_json else _say, calls)
     except TransparencyError as error:
         raise CommandError(Exit.USAGE, str(error)) from error
-    found = asyncio.run(_follow(monitor, None if once else interval, as_json=as_json))
+    try:
+        found = asyncio.run(_follow(monitor, None if once else interval, as_json=as_json))
+    except FolderOwnedError as error:
+        hint = "Stop it, or give this one another --state."
+        raise CommandError(Exit.TRY_LATER, f"another monitor keeps its state in {folder.path}", hint) from error
     raise click.exceptions.Exit(_verdict(found) if once else Exit.OK)
 
 

@@ -171,15 +171,15 @@ class Config:
 
 
 class Ownership:
-    """The lock on a folder. One process holds it; it ends with the process, however that ends."""
+    """The lock file of a folder, a log's or another. One process holds it; that ends with it, however it ends."""
 
-    def __init__(self, folder: Folder) -> None:
-        self._descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __init__(self, lock: Path) -> None:
+        self._descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._descriptor)
-            raise FolderOwnedError(f"{folder.path} is in use by another process") from error
+            raise FolderOwnedError(f"{lock.parent} is in use by another process") from error
 
     def release(self) -> None:
         os.close(self._descriptor)

@@ -71,7 +71,7 @@ def open_log(
     folder = Folder(data.absolute(), passphrase)
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
-    ownership = Ownership(folder)
+    ownership = Ownership(folder.lock)
     try:
         config = Config.read(folder.config)
         store: Store = SqliteStore(folder.database)

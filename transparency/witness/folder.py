@@ -12,8 +12,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from transparency.errors import FolderOwnedError, LogUnusableError, MalformedError, NoteError
-from transparency.log.durable import DurableFile, create_durably, sync_folder
+from transparency.errors import LogUnusableError, MalformedError, NoteError
+from transparency.log.durable import create_durably, sync_folder
 from transparency.log.mark import Mark, MarkValue, check_outside, default_path
 from transparency.policy.toml import Table, load, quote
 from transparency.witness import schema
@@ -78,20 +78,6 @@ class WitnessConfig:
             f"watermark = {quote(str(self.watermark))}",
         ]
         create_durably(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
-
-
-class WitnessLock:
-    """One process owns a witness; that ends with the process, however that ends."""
-
-    def __init__(self, folder: WitnessFolder) -> None:
-        folder.lock.touch(mode=0o600)
-        self._file = DurableFile(folder.lock)
-        if not self._file.lock():
-            self._file.close()
-            raise FolderOwnedError(f"{folder.path} is in use by another process")
-
-    def release(self) -> None:
-        self._file.close()
 
 
 def create_witness(path: Path, name: str, watermark: Path | None = None) -> WitnessFolder:

@@ -116,9 +116,12 @@ class Monitor:
         self._transport = Transport(timeout=settings.timeout, backoff=backoff, tls=settings.tls)
 
     async def __aenter__(self) -> Self:
+        """The folder is this monitor's until it is left; raises FolderOwnedError where another has it."""
+        self._ownership = self._folder.own()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._ownership.release()
         await asyncio.gather(*(each.close() for each in self._clients), *(each.close() for each in self._logs))
         await self._transport.close()
         if self._calls is not None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from transparency.errors import MalformedError
 from transparency.log.durable import create_durably
+from transparency.log.folder import Ownership
 from transparency.merkle.compact_range import CompactRange
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
 from transparency.notes.numbers import read_decimal, read_hash, write_base64
@@ -93,6 +94,11 @@ class MonitorFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def own(self) -> Ownership:
+        """Hold the folder, which is made if it is not there. Two monitors in one would undo each other's states."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Ownership(self.path / "lock")
 
     def load(self, origin: str) -> MonitorState:
         """The state of a log; an empty one where there is none. A damaged one is an error, never a new beginning."""

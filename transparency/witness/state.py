@@ -24,9 +24,10 @@ from typing import Any, Final
 
 from transparency.errors import LogUnusableError, NotFoundError, RunningElsewhereError, StoreError, TipMovedError
 from transparency.log.durable import DurableFile
+from transparency.log.folder import Ownership
 from transparency.log.mark import Mark, MarkValue
 from transparency.witness import schema
-from transparency.witness.folder import WitnessConfig, WitnessFolder, WitnessLock
+from transparency.witness.folder import WitnessConfig, WitnessFolder
 from transparency.witness.record import Evidence, Ground, Move, Record
 
 MAX_EVIDENCE: Final = 32
@@ -263,7 +264,7 @@ def open_state(
 ) -> Iterator[WitnessState]:
     """The state, owned for the time of the block and held against its mark. Raises rather than go on from less."""
     config = WitnessConfig.read(folder.config)
-    lock = WitnessLock(folder)
+    lock = Ownership(folder.lock)
     try:
         mark = Mark.open(watermark or config.watermark, config.name, open_mark_file)
         try:
@@ -286,7 +287,7 @@ def renew_mark(folder: WitnessFolder) -> MarkValue:
     config = WitnessConfig.read(folder.config)
     if config.watermark.exists():
         raise LogUnusableError(f"{config.watermark} is there; only a mark that is lost can be made anew")
-    lock = WitnessLock(folder)
+    lock = Ownership(folder.lock)
     try:
         state = WitnessState.for_reading(folder)
         value = state.mark_value()
