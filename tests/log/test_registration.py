@@ -79,7 +79,11 @@ async def test_the_same_statement_twice_is_one_entry_with_one_receipt(tmp_path: 
     detached = message.with_payload(None).to_bytes()
     async with running(made) as log:
         first = await log.register(statement)
-        again = [await log.register(adorned), await log.register(detached, b"hello"), await log.register(statement)]
+        again = [
+            await log.register(adorned),
+            await log.register(Statement.from_bytes(detached, b"hello")),
+            await log.register(statement),
+        ]
         transparent = await log.register(log.transparent_statement(first.index))
     async with running(made) as log:
         later = await log.register(statement)
@@ -139,8 +143,8 @@ async def test_a_detached_statement_is_stored_with_its_payload(tmp_path: Path) -
         with pytest.raises(PayloadMissingError):
             await log.register(detached)
         with pytest.raises(RefusedError, match="signature"):
-            await log.register(detached, b"hullo")
-        registered = await log.register(detached, b"hello")
+            await log.register(Statement.from_bytes(detached, b"hullo"))
+        registered = await log.register(Statement.from_bytes(detached, b"hello"))
 
         assert Statement.from_bytes(log.statement(registered.index)).payload == b"hello"
 

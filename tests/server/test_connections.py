@@ -16,6 +16,7 @@ from tests.server.served import Served, parse_raw, served
 from transparency.log.log import Registered
 from transparency.server.connections import Connections
 from transparency.server.protocol import Connection
+from transparency.statements.statement import Statement
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nHost:"
@@ -108,9 +109,9 @@ async def test_where_every_connection_is_worked_for_the_next_is_503(tmp_path: Pa
     async with served(tmp_path, max_connections=2, slow_after=30.0) as site, holding(site) as held:
         real, go_on = site.log.register, asyncio.Event()
 
-        async def slow(data: bytes, payload: bytes | None = None) -> Registered:
+        async def slow(data: bytes | Statement) -> Registered:
             await go_on.wait()
-            return await real(data, payload)
+            return await real(data)
 
         site.log.register = slow  # type: ignore[method-assign]
         statements = [site.statement(b"%d" % number) for number in range(2)]

@@ -75,9 +75,9 @@ async def test_a_batch_that_is_slow_is_answered_202_after_the_statement_is_durab
     async with served(tmp_path, slow_after=0.05) as site:
         real = site.log.register
 
-        async def slow(data: bytes, payload: bytes | None = None) -> Registered:
+        async def slow(data: bytes | Statement) -> Registered:
             await asyncio.sleep(1.0)
-            return await real(data, payload)
+            return await real(data)
 
         site.log.register = slow  # type: ignore[method-assign]
         statement = site.statement()
@@ -121,11 +121,11 @@ async def test_where_the_intake_is_full_too_the_slow_registration_is_waited_for(
     async with served(tmp_path, slow_after=0.05) as site:
         real = site.log.register
 
-        async def slow(data: bytes, payload: bytes | None = None) -> Registered:
+        async def slow(data: bytes | Statement) -> Registered:
             await asyncio.sleep(0.3)
-            return await real(data, payload)
+            return await real(data)
 
-        async def full(data: bytes, payload: bytes | None = None) -> Registered:
+        async def full(data: bytes | Statement) -> Registered:
             raise OverloadedError("too many statements are waiting")
 
         site.log.register = slow  # type: ignore[method-assign]
@@ -138,7 +138,7 @@ async def test_where_the_intake_is_full_too_the_slow_registration_is_waited_for(
 async def test_a_full_queue_is_503_with_retry_after(site: Served) -> None:
     """API-8, API-12: nothing was accepted, and the client is told when to come back."""
 
-    async def full(data: bytes, payload: bytes | None = None) -> Registered:
+    async def full(data: bytes | Statement) -> Registered:
         raise OverloadedError("too many statements are waiting; nothing was accepted", retry_after=2.5)
 
     site.log.register = full  # type: ignore[method-assign]

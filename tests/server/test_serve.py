@@ -120,10 +120,10 @@ async def test_a_request_in_flight_is_answered_before_the_connection_closes(tmp_
         real = site.log.register
         begun = asyncio.Event()
 
-        async def slow(data: bytes, payload: bytes | None = None) -> Registered:
+        async def slow(data: bytes | Statement) -> Registered:
             begun.set()
             await asyncio.sleep(0.5)
-            return await real(data, payload)
+            return await real(data)
 
         site.log.register = slow  # type: ignore[method-assign]
         posting = asyncio.create_task(raw_post(site, site.statement()))

@@ -12,6 +12,7 @@ from tests.server.served import ISS, Served, served
 from transparency.errors import MalformedError
 from transparency.policy.document import Policy
 from transparency.server.tokens import MAX_ISSUERS, Scope, TokenStore
+from transparency.statements.statement import Statement
 
 OTHER = "https://other.example"
 
@@ -35,6 +36,24 @@ async def test_a_token_for_other_issuers_is_403_before_anything_is_judged(tmp_pa
         assert refused.title == "Forbidden"
         assert ISS in refused.detail
         assert judged == []
+
+
+async def test_a_statement_is_read_once_whatever_the_token_is_limited_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path, open=False) as site:
+        statement, read = site.statement(), []
+
+        def from_bytes(data: bytes, payload: bytes | None = None) -> Statement:
+            read.append(data)
+            return original(data, payload)
+
+        original = Statement.from_bytes
+        monkeypatch.setattr(Statement, "from_bytes", from_bytes)
+        reply = await site.post(statement, Authorization=limited(site, ISS))
+
+    assert reply.status == 201
+    assert read == [statement]
 
 
 async def test_a_token_never_widens_what_the_policy_accepts(tmp_path: Path) -> None:

@@ -216,18 +216,18 @@ class Log:
 
     # -- registration --------------------------------------------------------------------------------------------
 
-    async def register(self, data: bytes, payload: bytes | None = None) -> Registered:
+    async def register(self, data: bytes | Statement) -> Registered:
         """Register one statement and wait for its receipt. A known one is answered without a new judgement (LEAF-7)."""
-        statement = Statement.from_bytes(data, payload)
+        statement = data if isinstance(data, Statement) else Statement.from_bytes(data)
         index = self.sequencer.find(statement.entry)
         if index is not None:
             return self._known(statement.entry, index)
         sequenced = await self._sequence(statement, None)
         return self._registered(statement.entry, sequenced)
 
-    async def accept(self, data: bytes, payload: bytes | None = None) -> Registered | Accepted:
+    async def accept(self, data: bytes | Statement) -> Registered | Accepted:
         """As :meth:`register`, but return once the statement and its judgement are durable in the intake."""
-        statement = Statement.from_bytes(data, payload)
+        statement = data if isinstance(data, Statement) else Statement.from_bytes(data)
         index = self.sequencer.find(statement.entry)
         if index is not None:
             return self._known(statement.entry, index)

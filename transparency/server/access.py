@@ -60,16 +60,13 @@ def authorise(client: Client, scopes: tuple[Scope, ...], settings: ServerSetting
         )
 
 
-def check_issuer(token: Token | None, data: bytes, payload: bytes | None) -> None:
-    """Raise 403 if the token may not submit for the issuer that *data* is signed as, before anything is judged.
+def check_issuer(token: Token | None, statement: Statement) -> None:
+    """Raise 403 if the token may not submit for the issuer that *statement* is signed as, before anything is judged.
 
     It narrows and never widens: what passes here is accepted or refused by its signature and the policy alone (REG-15).
     """
-    if token is None or not token.issuers:
-        return
-    iss = Statement.from_bytes(data, payload).iss
-    if not token.may_submit_for(iss):
-        raise ProblemError(403, "Forbidden", f"The token may not submit for the issuer {safe_text(iss)!r}")
+    if token is not None and not token.may_submit_for(statement.iss):
+        raise ProblemError(403, "Forbidden", f"The token may not submit for the issuer {safe_text(statement.iss)!r}")
 
 
 def artifact_limit(token: Token | None, policy: Policy, most: int) -> int:

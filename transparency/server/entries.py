@@ -35,16 +35,16 @@ async def register(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     kind = statement_type(request)
     async with service.bodies.body_of(request, service.body_limit) as body:
-        statement, payload = _split(kind, body)
-        check_issuer(request.get(TOKEN), statement, payload)
+        statement = Statement.from_bytes(*_split(kind, body))
+        check_issuer(request.get(TOKEN), statement)
         wants_async = _wants_async(request)
         try:
             if wants_async:
-                result = await service.log.accept(statement, payload)
+                result = await service.log.accept(statement)
             else:
-                result = await _register_in_time(service, statement, payload)
+                result = await _register_in_time(service, statement)
         except RefusedError:
-            _refuse_by_size(service.log, statement, payload)
+            _refuse_by_size(service.log, statement)
             raise
     if isinstance(result, Accepted):
         return _accepted(service, request, result, asked=wants_async)
@@ -179,19 +179,19 @@ def _accepted(service: Service, request: web.Request, result: Accepted, *, asked
     return web.Response(status=202, headers=headers)
 
 
-async def _register_in_time(service: Service, data: bytes, payload: bytes | None) -> Registered | Accepted:
+async def _register_in_time(service: Service, statement: Statement) -> Registered | Accepted:
     """Register; if the batch is slow, make the statement durable first and say 202 (design §5).
 
     Whichever ends first is the answer. The registration goes on after a 202: it is the same entry, so both lead to
     one place in the tree.
     """
-    registering = asyncio.ensure_future(service.log.register(data, payload))
+    registering = asyncio.ensure_future(service.log.register(statement))
     # If this request is cancelled nobody else asks how it ended, and asyncio would print that with a traceback.
     registering.add_done_callback(lambda done: done.cancelled() or done.exception())
     done, _ = await asyncio.wait({registering}, timeout=service.settings.slow_after)
     if done:
         return registering.result()
-    accepting = asyncio.ensure_future(service.log.accept(data, payload))
+    accepting = asyncio.ensure_future(service.log.accept(statement))
     await asyncio.wait({registering, accepting}, return_when=asyncio.FIRST_COMPLETED)
     if not registering.done() and not _succeeded(accepting):
         # The intake had no room: then the answer is what becomes of the registration, however long it takes.
@@ -228,10 +228,10 @@ def _wants_async(request: web.Request) -> bool:
     return any(_PREFERENCE.fullmatch(part) for part in preferences)
 
 
-def _refuse_by_size(log: Log, data: bytes, payload: bytes | None) -> None:
+def _refuse_by_size(log: Log, statement: Statement) -> None:
     """A statement beyond the policy's size is 413, not a matter of its content (LEAF-8)."""
     limit = log.policy.max_statement_size
-    if len(data) + len(payload or b"") > limit and len(Statement.from_bytes(data, payload).normalised) > limit:
+    if len(statement.normalised) > limit:
         raise ProblemError(
             413,
             "Content Too Large",
