@@ -104,7 +104,7 @@ def _verdict(report: AuditReport) -> Exit:
         return Exit.NEGATIVE
     if not report.certain:
         return Exit.CANNOT_TELL
-    return Exit.WARNINGS if report.entries[Outcome.ERASED] else Exit.OK
+    return Exit.WARNINGS if report.entries[Outcome.ERASED] or report.holds_untold else Exit.OK
 
 
 def _view(report: AuditReport, verdict: Exit) -> dict[str, object]:
@@ -113,6 +113,7 @@ def _view(report: AuditReport, verdict: Exit) -> dict[str, object]:
         "verdict": words.get(verdict, "cannot-tell"), "origin": report.origin, "size": report.size,
         "heads": report.heads, "policy-generations": report.generations, "key-sets": report.key_sets,
         "manifests": report.manifests, "unproven": report.unproven,
+        "holds-untold": report.holds_untold,
         "entries": {str(outcome): count for outcome, count in sorted(report.entries.items()) if count},
         "findings-made": report.findings_made,
         "findings": [
@@ -142,6 +143,11 @@ def _show(report: AuditReport, verdict: Exit) -> None:
     console.print(f"[{_MARKS[verdict][0]}]{_MARKS[verdict][1]}[/] {about}")
     if counts[Outcome.ERASED]:
         note(f"{counts[Outcome.ERASED]} entries were erased by a registered order; they cannot be replayed any more")
+    if report.holds_untold:
+        note(
+            f"{report.holds_untold} erasures were ordered while a hold by issuer or session stood, and whether it kept "
+            "them cannot be told any more"
+        )
     if report.unproven:
         note(
             f"{report.unproven} entries were judged with certificates that no manifest covers; "

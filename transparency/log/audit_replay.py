@@ -10,7 +10,8 @@ Rules of what a log may hold, each broken one a finding:
 5. Manifests follow each other without gaps and say what was replayed here, the kind of each entry first (AMB-10).
 6. A statement that is missing was erased by an order that stands on the log, after an audit of its entry, in this
    tree, does (REG-20).
-7. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
+7. No erasure names what stood under a hold that was registered before it and not released.
+8. A head is signed by the receipts key in use after its batch, and no head's time is before its predecessor's.
 
 What an entry claims to be (its kind) is only where to begin: whatever it claims, the rule of that kind has to hold.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 from typing import Self
 
 from transparency.errors import RefusedError, TransparencyError
+from transparency.log.audit_holds import Holds
 from transparency.log.audit_report import AuditReport, Outcome
 from transparency.log.audit_scratch import Scratch, Seen
 from transparency.log.documents import InForce, advance, bootstrap, check_pin, read_policy
@@ -49,6 +51,7 @@ class Replay:
         self._policy_key = policy_key
         self._report = report
         self._scratch = Scratch()
+        self._holds = Holds(self._scratch)
         self._first: Statement | None = None
         self._in_force: InForce | None = None
         self._judge: Judge | None = None
@@ -123,6 +126,7 @@ class Replay:
         if row.generation != generation:
             raise RefusedError(f"it says policy generation {row.generation}, in force was {generation}")
         if row.kind is Kind.STATEMENT:
+            self._holds.see(row.index, statement)
             self._accept(row, statement, head.time, judge)
             return
         if row.collateral:
@@ -170,6 +174,8 @@ class Replay:
             self._check_manifest(row, Manifest.from_bytes(statement.payload))
         elif subject == operations.ERASURE:
             self._take_order(row, Erasure.from_bytes(statement.payload))
+        elif subject == operations.HOLD:
+            self._holds.take(entry_id(row.entry), statement.payload, self._report.origin)
         elif subject == operations.AUDIT:
             audited = Audited.from_bytes(statement.payload)
             if audited.log != self._report.origin or audited.size > row.index:
@@ -179,10 +185,17 @@ class Replay:
             self._audited = max(self._audited, audited.size)
 
     def _take_order(self, row: StoredEntry, order: Erasure) -> None:
-        """It justifies that statements before it are gone; of artifacts the audit does not ask."""
+        """It justifies that statements before it are gone, and names nothing that a hold kept.
+
+        Whether artifacts are here the audit does not ask.
+        """
         if order.log != self._report.origin:
             raise RefusedError("the erasure is another log's")
         for item in order.items:
+            hold = self._holds.on(item)
+            if hold:
+                self._find(row, f"entry {item.index} was to be erased, and stood under the hold {hold}")
+            self._report.holds_untold += hold == ""
             if item.what == erasure.PAYLOAD and item.index < row.index:
                 self._scratch.justify(item.index, parse_entry_id(item.entry))
                 if item.index >= self._covered:

@@ -40,6 +40,8 @@ class AuditReport:
     manifests: int = 0
     # Entries that were judged with certificates which no manifest vouches for.
     unproven: int = 0
+    # Orders to erase what a hold by issuer or session may have kept: whose it was cannot be told any more.
+    holds_untold: int = 0
     entries: Counter[Outcome] = field(default_factory=Counter)
     findings: list[AuditFinding] = field(default_factory=list)
     findings_made: int = 0

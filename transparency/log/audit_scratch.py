@@ -37,12 +37,16 @@ class Scratch:
             "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB, outcome)",
             "CREATE TABLE signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
             "CREATE TABLE erased (idx INTEGER PRIMARY KEY, entry BLOB)",
+            "CREATE TABLE said (idx INTEGER PRIMARY KEY, iss TEXT, session TEXT)",
+            "CREATE TABLE holds (entry TEXT PRIMARY KEY, scope TEXT, value TEXT) WITHOUT ROWID",
+            "CREATE INDEX held ON holds (scope, value)",
             "CREATE TABLE roots (size INTEGER PRIMARY KEY, root BLOB)",
             "BEGIN",
         ):
             self._db.execute(sql)
         self._seen: list[tuple[object, ...]] = []
         self._signed: list[tuple[bytes, bytes]] = []
+        self._said: list[tuple[int, str, str | None]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +78,8 @@ class Scratch:
     def _flush(self) -> None:
         self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", self._seen)
         self._db.executemany("INSERT OR IGNORE INTO signed VALUES (?, ?)", self._signed)
+        self._db.executemany("INSERT OR REPLACE INTO said VALUES (?, ?, ?)", self._said)
+        self._said.clear()
         self._seen.clear()
         self._signed.clear()
 
@@ -112,3 +118,31 @@ class Scratch:
     def unjustified(self) -> Iterator[tuple[int, Entry]]:
         for index, entry in self._db.execute("SELECT idx, entry FROM erased ORDER BY idx"):
             yield index, Entry(entry)
+
+    # -- what is on hold -----------------------------------------------------------------------------------------
+
+    def say(self, index: int, iss: str, session: str | None) -> None:
+        self._said.append((index, iss, session))
+
+    def said(self, index: int) -> tuple[str | None, str | None]:
+        """The issuer of an earlier statement, and the session that was signed for it, where they are known."""
+        self._flush()
+        row = self._db.execute("SELECT iss, session FROM said WHERE idx = ?", (index,)).fetchone()
+        return (None, None) if row is None else (row[0], row[1])
+
+    def hold(self, entry: str, scope: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO holds VALUES (?, ?, ?)", (entry, scope, value))
+
+    def release(self, entry: str) -> bool:
+        """End a hold; False where none of that entry id stands."""
+        return self._db.execute("DELETE FROM holds WHERE entry = ?", (entry,)).rowcount > 0
+
+    def held(self, scope: str, value: str) -> str | None:
+        """The entry id of a standing hold on this."""
+        sql = "SELECT entry FROM holds WHERE scope = ? AND value = ? LIMIT 1"
+        row = self._db.execute(sql, (scope, value)).fetchone()
+        return None if row is None else row[0]
+
+    def holds(self, scope: str) -> bool:
+        """Whether any hold of this scope stands."""
+        return self._db.execute("SELECT 1 FROM holds WHERE scope = ? LIMIT 1", (scope,)).fetchone() is not None

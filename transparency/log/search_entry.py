@@ -156,11 +156,11 @@ def derive(row: StoredEntry, time: int, artifacts: ArtifactStore) -> IndexedEntr
         return replace(entry, content=digest, facts=facts(statement.payload))
     entry = replace(entry, content=statement.payload)
     if statement.envelope.hash_alg != labels.HASH_SHA256:
-        return replace(entry, facts=_stated(statement))  # artifacts are kept by their SHA-256 only
+        return replace(entry, facts=stated(statement))  # artifacts are kept by their SHA-256 only
     record = _read(artifacts, statement.payload.hex())
     if record is None:
-        return replace(entry, facts=_stated(statement), awaits=True)
-    return replace(entry, facts=_united(facts(record), _stated(statement)))
+        return replace(entry, facts=stated(statement), awaits=True)
+    return replace(entry, facts=_united(facts(record), stated(statement)))
 
 
 def _read(artifacts: ArtifactStore, digest: str) -> bytes | None:
@@ -173,7 +173,7 @@ def _read(artifacts: ArtifactStore, digest: str) -> bytes | None:
         return None
 
 
-def _stated(statement: Statement) -> RecordFacts:
+def stated(statement: Statement) -> RecordFacts:
     """What the issuer signed of a record that may not be here (the signed copy of trace-metadata)."""
     try:
         said = TraceMetadata.from_map(statement.message.headers.get(labels.TRACE_METADATA_SIGNED))
