@@ -19,8 +19,8 @@ from tests.log.audited import Audited, audit_folder, flip, make_audited, pinned,
 from transparency.cose.algorithms import P256
 from transparency.errors import RefusedError, StoreError
 from transparency.log.audit import AuditReport, Outcome
+from transparency.log.candidate import Candidate
 from transparency.log.log import Log
-from transparency.log.sequencer import Candidate
 from transparency.policy import audited as stated
 from transparency.policy.document import Policy
 from transparency.policy.erasure import Erasure, Item

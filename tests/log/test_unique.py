@@ -13,9 +13,9 @@ from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import sig_structure
 from transparency.errors import GoneError, LogUnusableError, RefusedError
+from transparency.log.candidate import Candidate
 from transparency.log.folder import Folder
 from transparency.log.log import Log
-from transparency.log.sequencer import Candidate
 from transparency.log.sqlite import SqliteStore
 from transparency.policy.judge import FOREVER, Judgement
 from transparency.statements.statement import Statement, normalise

@@ -13,14 +13,17 @@ from transparency.cose.cbor import bstr, decode, encode
 from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import MalformedError, ProofError, SignatureInvalidError, UnsupportedAlgorithmError
+from transparency.merkle.batch_paths import batch_paths
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
 from transparency.merkle.tiles import RightEdge, TileHashes
 from transparency.statements.receipt import (
+    PATH_MARK,
     Receipt,
     SignedHead,
     consistency_receipt,
     inclusion_receipt,
+    inclusion_receipts,
     sign_head,
 )
 from transparency.statements.transparent import attach_receipts, receipts_of
@@ -80,6 +83,30 @@ def test_a_receipt_verifies_for_its_entry_and_no_other() -> None:
         receipt.verify_inclusion(entry(5), KEY.public)
     with pytest.raises(SignatureInvalidError):
         receipt.verify_inclusion(entry(4), OTHER.public)
+
+
+@given(st.integers(0, 300), st.integers(1, 40))
+@settings(max_examples=30)
+def test_the_receipts_of_a_batch_are_those_that_each_entry_gets_alone(first: int, count: int) -> None:
+    size = first + count
+    tree = Tree(size)
+    head = tree.head(size)
+    leaves = [leaf_hash(entry(number)) for number in range(first, size)]
+
+    receipts = inclusion_receipts(head, first, batch_paths(first, leaves, tree.read, PATH_MARK))
+
+    assert receipts == [
+        inclusion_receipt(head, index, inclusion_path(index, size, tree.read)) for index in range(first, size)
+    ]
+
+
+def test_a_path_of_more_than_23_hashes_has_the_longer_head() -> None:
+    head = Tree(2).head(2)
+    path = [bytes([number]) * 32 for number in range(40)]
+
+    [batched] = inclusion_receipts(head, 7, [(40, b"".join(PATH_MARK + node for node in path))])
+
+    assert batched == inclusion_receipt(head, 7, path)
 
 
 def test_the_protected_header_is_the_same_for_every_receipt_under_a_head() -> None:

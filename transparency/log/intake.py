@@ -18,7 +18,8 @@ from typing import Final
 
 from transparency.errors import OverloadedError, RefusedError
 from transparency.log.appender import Clock
-from transparency.log.sequencer import MAX_BATCH_BYTES, Sequenced, Sequencer, overloaded, tell
+from transparency.log.candidate import Sequenced
+from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, tell
 from transparency.log.store import IntakeRow, Store
 from transparency.policy.judge import Judgement
 from transparency.statements.certificates import with_collateral

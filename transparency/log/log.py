@@ -25,6 +25,7 @@ from transparency.log.answers import (
     Registered,
 )
 from transparency.log.appender import Clock
+from transparency.log.candidate import Candidate, Sequenced
 from transparency.log.documents import InForce
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
@@ -35,7 +36,7 @@ from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened, open_log
 from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
-from transparency.log.sequencer import Candidate, Sequenced, Sequencer
+from transparency.log.sequencer import Sequencer
 from transparency.log.signers import ReceiptSigners
 from transparency.log.stated import policies_from
 from transparency.log.store import IntakeRow, StoredEntry
@@ -304,7 +305,7 @@ class Log:
         raise _too_fast()
 
     def _registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
-        return Registered(entry, sequenced.index, self._receipts.inclusion(sequenced.index, sequenced.head), new=True)
+        return Registered(entry, sequenced.index, self._receipts.of_batch(sequenced), new=True)
 
     def _known(self, entry: Entry, index: int) -> Registered:
         return Registered(entry, index, self.receipt(index), new=False)

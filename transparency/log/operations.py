@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from transparency.cose.keys import PublicKey, Signer
 from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError
-from transparency.log.sequencer import Candidate, document_judgement
+from transparency.log.candidate import Candidate, document_judgement
 from transparency.log.store import Kind
 from transparency.policy import keyset
 from transparency.policy.keyset import ServiceKeys

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from transparency.errors import NotFoundError
+from transparency.log.candidate import Sequenced
 from transparency.log.store import Store
+from transparency.merkle.batch_paths import batch_paths
+from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import consistency_path, inclusion_path
 from transparency.merkle.tiles import TileHashes
 from transparency.policy import keyset
 from transparency.policy.keyset import ServiceKeys
-from transparency.statements.receipt import SignedHead, consistency_receipt, inclusion_receipt
+from transparency.statements.receipt import (
+    PATH_MARK,
+    SignedHead,
+    consistency_receipt,
+    inclusion_receipt,
+    inclusion_receipts,
+)
 
 
 class Receipts:
@@ -55,6 +64,15 @@ class Receipts:
         if index >= head.size:
             raise NotFoundError(f"the tree head of size {head.size} does not cover index {index}")
         return inclusion_receipt(head, index, inclusion_path(index, head.size, self._hashes))
+
+    def of_batch(self, sequenced: Sequenced) -> bytes:
+        """The receipt of an entry under the head it came in with; those of its batch are made with the first one."""
+        batch = sequenced.batch
+        if batch.receipts is None:
+            leaves = [leaf_hash(entry) for entry in batch.entries]
+            paths = batch_paths(batch.first, leaves, self._hashes, PATH_MARK)
+            batch.receipts = inclusion_receipts(batch.head, batch.first, paths)
+        return batch.receipts[sequenced.index - batch.first]
 
     def consistency(self, old_size: int, head: SignedHead) -> bytes:
         """RFC 9942 §5.3: from one stored head to a newer one."""

@@ -35,9 +35,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
-from transparency.log.appender import Appender, SignerAt
-from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
-from transparency.policy.judge import FOREVER, Judgement
+from transparency.log.appender import Appender
+from transparency.log.candidate import Batch, Candidate, Sequenced
+from transparency.log.store import DOCUMENTS, NewEntry, Store
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement
 from transparency.statements.twins import twin_entry
@@ -49,30 +49,6 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 INDEX_EVERY = 4_096
 INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A statement with its judgement. A document carries what to check and do at its place in the order."""
-
-    statement: Statement
-    judgement: Judgement
-    kind: Kind = Kind.STATEMENT
-    # Called at sequencing with the time of its head; raises if it may not stand at this place.
-    check: Callable[[int], None] | None = None
-    # Called after the commit, before anything else is sequenced.
-    took_effect: Callable[[int, SignedHead], None] | None = None
-    signer_at: SignerAt | None = None
-
-    @property
-    def size(self) -> int:
-        return len(self.statement.normalised) + len(self.judgement.collateral)
-
-
-@dataclass(frozen=True, slots=True)
-class Sequenced:
-    index: int
-    head: SignedHead
 
 
 @dataclass(slots=True)
@@ -200,12 +176,13 @@ class Sequencer:
 
     async def submit(self, candidate: Candidate) -> Sequenced:
         """Wait until *candidate* is in the tree under a released head."""
-        entry = candidate.statement.entry
-        future = self._in_flight.get(entry)
-        if future is None:
-            future = self._enqueue(candidate)
         # Shielded: a client that goes away does not take its entry, or a duplicate's waiter, with it.
-        return await asyncio.shield(future)
+        return await asyncio.shield(self.enqueue(candidate))
+
+    def enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
+        """Put *candidate* in the queue. What is returned is shared with whoever submits the same: never cancel it."""
+        future = self._in_flight.get(candidate.statement.entry)
+        return self._enqueue(candidate) if future is None else future
 
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer thread; a failure ends the sequencer."""
@@ -226,7 +203,7 @@ class Sequencer:
         # Someone always awaits it, but that someone may have been cancelled.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._in_flight[candidate.statement.entry] = future
-        self._queue.append(_Waiting(candidate, _new_entry(candidate), future))
+        self._queue.append(_Waiting(candidate, candidate.new_entry(), future))
         self._queued_bytes += size
         self.counters.accepted += 1
         self._work.set()
@@ -311,7 +288,7 @@ class Sequencer:
         tbs = waiting.new.tbs_digest
         if tbs not in signed and tbs not in self._recent_tbs and not self._store.siblings(tbs, 1):
             return None
-        twin = twin_entry(waiting.candidate.statement)
+        twin = twin_entry(Statement.from_bytes(waiting.new.statement))
         if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
             return None
         return RefusedError("the policy refuses duplicates: these bytes are registered under another signature")
@@ -330,10 +307,11 @@ class Sequencer:
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
+        together = Batch(first, head, [waiting.new.entry for waiting in batch])
         for index, waiting in enumerate(batch, first):
-            self._in_flight.pop(waiting.candidate.statement.entry, None)
+            self._in_flight.pop(waiting.new.entry, None)
             if not waiting.future.done():
-                waiting.future.set_result(Sequenced(index, head))
+                waiting.future.set_result(Sequenced(index, together))
         self.counters.published += len(batch)
         for tell_size in self.on_published:
             tell_size(head.size)
@@ -360,23 +338,6 @@ def tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
     for future in waiting:
         if not future.done():
             future.set_exception(StoreError("the log has stopped because its storage failed"))
-
-
-def document_judgement(generation: int) -> Judgement:
-    """Documents of the service hold at any time: their place in the sequence is what is checked."""
-    return Judgement(generation, 0, FOREVER)
-
-
-def _new_entry(candidate: Candidate) -> NewEntry:
-    statement = candidate.statement
-    return NewEntry(
-        statement.entry,
-        candidate.kind,
-        candidate.judgement.generation,
-        statement.tbs_digest,
-        statement.normalised,
-        candidate.judgement.collateral,
-    )
 
 
 def overloaded() -> OverloadedError:

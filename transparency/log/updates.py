@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from transparency.errors import JudgementStaleError
 from transparency.log.appender import SignerAt
+from transparency.log.candidate import Candidate, document_judgement
 from transparency.log.documents import InForce, PlacedKeys, PlacedPolicy
-from transparency.log.sequencer import Candidate, document_judgement
 from transparency.log.store import Kind
 from transparency.policy import keyset
 from transparency.policy.document import Policy

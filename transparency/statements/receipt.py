@@ -7,12 +7,12 @@ header because RFC 9942 signs only the root, and a path can be relabelled to ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from transparency.cose import labels
-from transparency.cose.cbor import bstr, decode, encode
+from transparency.cose.cbor import bstr, bstr_head, decode, encode
 from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import MalformedError, ProofError, UnsupportedAlgorithmError
@@ -28,6 +28,8 @@ _OPEN = b"\xd2\x84"
 _INCLUSION_VDP = b"\xa1\x19\x01\x8c\xa1\x20\x81"
 _CONSISTENCY_VDP = b"\xa1\x19\x01\x8c\xa1\x21\x81"
 _NIL = b"\xf6"
+PATH_MARK = b"\x58\x20"
+"""What stands before each hash of a path: a byte string of 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,21 @@ def sign_head(signer: Signer, *, iss: str, origin: str, size: int, root: bytes, 
 
 def inclusion_receipt(head: SignedHead, index: int, path: Sequence[bytes]) -> bytes:
     return _assemble(head, _INCLUSION_VDP, _proof(head.size, index, path))
+
+
+def inclusion_receipts(head: SignedHead, first: int, paths: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    """The receipts of a batch under its own head, byte for byte those of :func:`inclusion_receipt`.
+
+    *paths* are ``merkle.batch_paths`` with :data:`PATH_MARK`. What depends on the head alone is put together once.
+    """
+    opening = b"".join((_OPEN, bstr(head.protected), _INCLUSION_VDP))
+    ending = _NIL + bstr(head.signature)
+    sizes = b"\x83" + encode(head.size)
+    receipts = []
+    for index, (count, path) in enumerate(paths, first):
+        proof = b"".join((sizes, encode(index), _array_head(count), path))
+        receipts.append(b"".join((opening, bstr_head(len(proof)), proof, ending)))
+    return receipts
 
 
 def consistency_receipt(head: SignedHead, old_size: int, path: Sequence[bytes]) -> bytes:
@@ -215,6 +232,11 @@ def _assemble(head: SignedHead, vdp: bytes, proof: bytes) -> bytes:
 
 def _proof(first: int, second: int, path: Sequence[bytes]) -> bytes:
     return encode([first, second, list(path)])
+
+
+def _array_head(count: int) -> bytes:
+    """Of an array of at most 64 hashes."""
+    return bytes((0x80 | count,)) if count < 24 else bytes((0x98, count))
 
 
 def _proofs(vdp: object) -> tuple[tuple[InclusionProof, ...], tuple[ConsistencyProof, ...]]:

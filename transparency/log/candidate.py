@@ -1,0 +1,78 @@
+"""The candidate: a judged statement on its way into the tree, and what it is when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from transparency.log.appender import SignerAt
+from transparency.log.store import Kind, NewEntry
+from transparency.policy.judge import FOREVER, Judgement
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+
+class Submitted(Protocol):
+    """What is sequenced of a statement. It was read and judged; by whom makes no difference."""
+
+    @property
+    def entry(self) -> Entry: ...
+    @property
+    def tbs_digest(self) -> bytes: ...
+    @property
+    def normalised(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A statement with its judgement. A document carries what to check and do at its place in the order."""
+
+    statement: Submitted
+    judgement: Judgement
+    kind: Kind = Kind.STATEMENT
+    # Called at sequencing with the time of its head; raises if it may not stand at this place.
+    check: Callable[[int], None] | None = None
+    # Called after the commit, before anything else is sequenced.
+    took_effect: Callable[[int, SignedHead], None] | None = None
+    signer_at: SignerAt | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.statement.normalised) + len(self.judgement.collateral)
+
+    def new_entry(self) -> NewEntry:
+        statement = self.statement
+        return NewEntry(
+            statement.entry,
+            self.kind,
+            self.judgement.generation,
+            statement.tbs_digest,
+            statement.normalised,
+            self.judgement.collateral,
+        )
+
+
+@dataclass(slots=True)
+class Batch:
+    """Entries that share a head. Their receipts are made together, when the first is asked for (log/receipts.py)."""
+
+    first: int
+    head: SignedHead
+    entries: list[Entry]
+    receipts: list[bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    index: int
+    batch: Batch
+
+    @property
+    def head(self) -> SignedHead:
+        return self.batch.head
+
+
+def document_judgement(generation: int) -> Judgement:
+    """Documents of the service hold at any time: their place in the sequence is what is checked."""
+    return Judgement(generation, 0, FOREVER)
