@@ -1,0 +1,172 @@
+"""From findings to statuses: what is evidenced of a requirement and of a clause.
+
+The rules, exactly, as docs/report.md has them.
+
+A check, over all that it judged, with n-a left out:
+    *not applicable*      it judged nothing
+    *missing*             at least one fail, and neither a pass nor a warning
+    *partial*             a warning, or a fail beside a pass
+    *needs attestation*   no fail and no warning, and an attest that nobody has filled
+    *present*             otherwise: passes, and attests that a signed statement fills
+
+A clause or a requirement, over its checks, with those that are not applicable left out:
+    *missing*             a check is missing, and none is present or partial
+    *partial*             a check is missing or partial; or a check of it was not run here; or records are kept for
+                          less time than the clause names
+    *needs attestation*   a check needs attestation, or the clause names a subject that nobody has attested
+    *present*             all its checks are present
+    *not applicable*      no check of it judged anything here
+The first that holds counts. Nothing is ever better than its worst part, and what was not looked at is never present.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from transparency.compliance.finding import Finding, Verdict
+from transparency.compliance.framework import Clause, Framework
+
+ATTESTED: Final = "attested"
+MONTH_SECONDS: Final = 365 * 24 * 60 * 60 // 12
+
+
+class Status(StrEnum):
+    PRESENT = "evidence present"
+    PARTIAL = "evidence partial"
+    MISSING = "evidence missing"
+    ATTEST = "needs attestation"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a check gave which verdict. ``attested`` are *attest* verdicts that a signed statement fills."""
+
+    check: str
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, verdict: Verdict, *, attested: bool = False) -> None:
+        self.counts[ATTESTED if attested and verdict is Verdict.ATTEST else str(verdict)] += 1
+
+    @property
+    def status(self) -> Status:
+        passed = self.counts[Verdict.PASS] + self.counts[ATTESTED]
+        failed, warned = self.counts[Verdict.FAIL], self.counts[Verdict.WARN]
+        if failed and not passed and not warned:
+            return Status.MISSING
+        if failed or warned:
+            return Status.PARTIAL
+        if self.counts[Verdict.ATTEST]:
+            return Status.ATTEST
+        return Status.PRESENT if passed else Status.NOT_APPLICABLE
+
+
+class Tallies:
+    """One tally a check. Mutable; memory does not grow with the number of records."""
+
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._tallies: dict[str, Tally] = {}
+        self.add(findings)
+
+    def add(self, findings: Iterable[Finding], attested: Collection[str] = ()) -> None:
+        """Count findings; *attested* are the checks whose *attest* verdicts a statement fills for this record."""
+        for finding in findings:
+            tally = self._tallies.setdefault(finding.check, Tally(finding.check))
+            tally.add(finding.verdict, attested=finding.check in attested)
+
+    def get(self, check: str) -> Tally | None:
+        return self._tallies.get(check)
+
+    def __iter__(self) -> Iterator[Tally]:
+        return iter(self._tallies.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """The status of a requirement or clause, and why: which of its checks stand where."""
+
+    status: Status
+    checks: Mapping[str, Status]
+    not_run: tuple[str, ...] = ()
+    to_attest: tuple[str, ...] = ()
+    short_of_months: int | None = None
+
+    @property
+    def why(self) -> str:
+        """One sentence in figures of checks; no text of a record is in it."""
+        parts = [
+            f"{word}: {', '.join(names)}"
+            for word, status in (
+                ("missing", Status.MISSING),
+                ("partial", Status.PARTIAL),
+                ("to be attested", Status.ATTEST),
+            )
+            if (names := [check for check, each in self.checks.items() if each is status])
+        ]
+        if self.to_attest:
+            parts.append(f"to be stated by the operator: {', '.join(self.to_attest)}")
+        if self.not_run:
+            parts.append(f"not looked at here: {', '.join(self.not_run)}")
+        if self.short_of_months is not None:
+            parts.append(f"records are kept for less than {self.short_of_months} months")
+        if not parts and self.status is Status.NOT_APPLICABLE:
+            parts.append("nothing here that its checks could judge")
+        return "; ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": str(self.status),
+            "checks": {check: str(status) for check, status in self.checks.items()},
+            "not-run": list(self.not_run),
+            "to-attest": list(self.to_attest),
+            "why": self.why,
+        }
+
+
+def roll_up(checks: Sequence[str], tallies: Tallies, to_attest: Sequence[str] = ()) -> RolledUp:
+    """The status over *checks*; ``to_attest`` are subjects that are asked for and that nobody has attested."""
+    statuses: dict[str, Status] = {}
+    not_run: list[str] = []
+    for check in checks:
+        tally = tallies.get(check)
+        if tally is None:
+            not_run.append(check)
+        else:
+            statuses[check] = tally.status
+    return RolledUp(_status(statuses.values(), not_run, to_attest), statuses, tuple(not_run), tuple(to_attest))
+
+
+def roll_up_clause(
+    clause: Clause, tallies: Tallies, attested: Collection[str] = (), kept_seconds: int | None = None
+) -> RolledUp:
+    """The status of a clause. *attested* are subjects stated by the operator; *kept_seconds* the shortest retention."""
+    rolled = roll_up(clause.checks, tallies, [subject for subject in clause.attest if subject not in attested])
+    months = clause.retention_months
+    if months is None or kept_seconds is None or kept_seconds >= months * MONTH_SECONDS:
+        return rolled
+    status = Status.PARTIAL if rolled.status in (Status.PRESENT, Status.ATTEST) else rolled.status
+    return RolledUp(status, rolled.checks, rolled.not_run, rolled.to_attest, months)
+
+
+def roll_up_framework(
+    framework: Framework, tallies: Tallies, attested: Collection[str] = (), kept_seconds: int | None = None
+) -> tuple[tuple[Clause, RolledUp], ...]:
+    return tuple((clause, roll_up_clause(clause, tallies, attested, kept_seconds)) for clause in framework.clauses)
+
+
+def _status(statuses: Iterable[Status], not_run: Sequence[str], to_attest: Sequence[str]) -> Status:
+    judged = {status for status in statuses if status is not Status.NOT_APPLICABLE}
+    if Status.MISSING in judged and not judged & {Status.PRESENT, Status.PARTIAL}:
+        return Status.MISSING
+    if judged & {Status.MISSING, Status.PARTIAL}:
+        return Status.PARTIAL
+    if not judged:
+        # A clause that only a person can speak for is asked of that person, whatever was examined.
+        return Status.ATTEST if to_attest and not not_run else Status.NOT_APPLICABLE
+    if not_run:
+        return Status.PARTIAL
+    return Status.ATTEST if Status.ATTEST in judged or to_attest else Status.PRESENT
