@@ -74,8 +74,8 @@ class Replay:
 
     # -- entries -------------------------------------------------------------------------------------------------
 
-    def entry(self, row: StoredEntry, head: SignedHead) -> None:
-        """Replay one entry, which *head* is the first to cover."""
+    def entry(self, row: StoredEntry, head: SignedHead) -> Outcome:
+        """Replay one entry, which *head* is the first to cover; what became of it so far (a manifest may object)."""
         self._leaves.append(leaf_hash(row.entry))
         if len(self._leaves) >= _MOST_LEAVES:
             self._grow()
@@ -89,6 +89,7 @@ class Replay:
         self._report.entries[outcome] += 1
         admission = Admission(int(row.kind), row.generation, head.time, collateral_digest(row.collateral))
         self._scratch.see(Seen(row.index, row.entry, admission, outcome))
+        return outcome
 
     def _replay(self, row: StoredEntry, head: SignedHead) -> Outcome:
         if row.erased:
