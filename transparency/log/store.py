@@ -20,8 +20,9 @@ Contract
    was there is still whole. ``erased_upto`` is what ``note_erased`` noted last, 0 at first: every erasure registered
    below that index has been carried out.
 9. ``put_checkpoint`` keeps the note of a published checkpoint under its size. A second one of that size takes its place
-   if its text is the same, with more or newer signatures; else :class:`StoreError`. ``checkpoint_covering`` gives the
-   smallest *witnessed* one that is larger than an index, ``checkpoints`` those larger than *after*.
+   if its text is the same, with more or newer signatures, and stays witnessed if it was; another text, or a size below
+   the newest, is :class:`StoreError`. Older ones go by the rule of checkpoint_keeping.py. ``checkpoint_covering`` gives
+   the smallest *witnessed* one that is larger than an index, ``checkpoints`` those larger than *after*.
 10. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from transparency.errors import StoreError, TipMovedError
-from transparency.log.sqlite_checkpoints import check_same_text
+from transparency.log import checkpoint_keeping as keeping
 from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.statements.receipt import SignedHead
@@ -117,9 +117,16 @@ class MemoryStore:
 
     def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
         with self._lock:
+            keeping.check_may_follow(max(self._checkpoints, default=None), size)
             if size in self._checkpoints:
-                check_same_text(self._checkpoints[size][0], note, size)
-            self._checkpoints[size] = (note, witnessed)
+                before, was_witnessed = self._checkpoints[size]
+                keeping.check_same_text(before, note, size)
+                witnessed = witnessed or was_witnessed
+            kept = {old: row for old, row in self._checkpoints.items() if row[1]} | {size: (note, witnessed)}
+            sizes = sorted(kept, reverse=True)[keeping.RECENT - 1 :]
+            if len(sizes) > 1 and keeping.in_one_block(sizes[1], sizes[0]):
+                del kept[sizes[1]]
+            self._checkpoints = kept
 
     def _forget(self, entry: Entry) -> None:
         self._intake.pop(entry, None)
