@@ -244,7 +244,7 @@ class ReportBuilder:
     _total: int = 0
 
     def add(self, record: Examination, *, day: str | None = None, attested: Collection[str] = ()) -> None:
-        """One session; *attested* are the checks that a statement fills for it, *day* (2026-01-31) its place in time."""
+        """One session; *attested* are the checks that a statement fills for it, *day* (2026-01-31) is its place."""
         self._total += 1
         self._tallies.add(record.findings, attested)
         verdict = record.verdict
