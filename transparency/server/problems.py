@@ -130,6 +130,18 @@ def _of_our_errors(error: Exception) -> ProblemError | None:  # noqa: PLR0911 - 
     return None
 
 
+def on_the_wire(problem: ProblemError, *, close: bool = True) -> bytes:
+    """A problem as a whole answer, for connections without an application to give it."""
+    body = problem.to_bytes()
+    more = "".join(f"{name}: {value}\r\n" for name, value in problem.headers.items())
+    ending = "Connection: close\r\n" if close else ""
+    head = (
+        f"HTTP/1.1 {problem.status} {_phrase(problem.status)}\r\nContent-Type: {PROBLEM}\r\n"
+        f"Content-Length: {len(body)}\r\n{more}Cache-Control: no-store\r\n{ending}\r\n"
+    )
+    return head.encode() + body
+
+
 def unavailable(detail: str, retry_after: float) -> ProblemError:
     return ProblemError(503, "Service Unavailable", detail, headers={"Retry-After": jittered(retry_after)})
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, cast
 
 from aiohttp import web
@@ -20,7 +19,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from transparency.server.connections import LEAST_BYTES_PER_SECOND, Connections
-from transparency.server.problems import FIRST_ERROR, ProblemError
+from transparency.server.problems import FIRST_ERROR, ProblemError, on_the_wire
 from transparency.statements.media_types import PROBLEM
 
 _logger = logging.getLogger("transparency.server")
@@ -54,6 +53,7 @@ class Connection(RequestHandler):
         "_wire",
         "address",
         "admission",
+        "begun",
         "served",
     )
 
@@ -74,6 +74,7 @@ class Connection(RequestHandler):
         self.served = False
         # What makes it of an accepted socket, over TLS by a handshake.
         self.admission: asyncio.Task[None] | None = None
+        self.begun = b""
         self._wire: asyncio.Transport | None = None
         self._last_payload: StreamReader | None = None
         # Since when the head of a request is awaited: from the connection's beginning, then from a head's first byte.
@@ -89,6 +90,9 @@ class Connection(RequestHandler):
         self._wire = cast("asyncio.Transport", transport)
         self._head_since = self._loop.time()
         super().connection_made(transport)
+        if self.begun:
+            self.data_received(self.begun)
+            self.begun = b""
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._registry.remove(self)
@@ -230,18 +234,6 @@ class Connection(RequestHandler):
         if isinstance(error, RequestPayloadError | HttpProcessingError | ConnectionError):
             return  # the client broke off a body that nobody wanted any more: nothing to see to
         log_unexpected(str(args[0]) if args else "the connection", error)
-
-
-def on_the_wire(problem: ProblemError) -> bytes:
-    """A problem as a whole answer, for connections that have no request to answer."""
-    body = problem.to_bytes()
-    retry = "".join(f"{name}: {value}\r\n" for name, value in problem.headers.items())
-    phrase = HTTPStatus(problem.status).phrase
-    head = (
-        f"HTTP/1.1 {problem.status} {phrase}\r\nContent-Type: {PROBLEM}\r\nContent-Length: {len(body)}\r\n"
-        f"{retry}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 def _head_size(message: object) -> int:

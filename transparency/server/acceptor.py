@@ -1,0 +1,149 @@
+"""The acceptor: takes connections from listening sockets and makes protocols of them, as many as there is room for.
+
+Connections are accepted here and not by asyncio: whoever is turned away costs a system call and not a transport, a task
+and a parser, so that a flood of connections is turned away faster than it comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Protocol, cast
+
+from transparency.server.limits import client_of_address
+from transparency.server.problems import on_the_wire, unavailable
+
+REFUSED_SECONDS = 1.0
+MAX_REFUSED = 256
+# Without a free file nothing can be accepted; asking again at once would only burn time.
+OUT_OF_FILES_SECONDS = 0.2
+
+
+class Admitted(Protocol):
+    """A connection that counts from now on.
+
+    ``admission`` is what makes it of a socket, over TLS by a handshake. ``begun`` is what somebody else read of it
+    before: the first that it receives.
+    """
+
+    admission: asyncio.Task[None] | None
+    begun: bytes
+
+    def connection_made(self, transport: asyncio.BaseTransport, /) -> None: ...
+    def connection_lost(self, exc: BaseException | None, /) -> None: ...
+    def gone(self) -> None:
+        """It ended before it began."""
+
+
+Admit = Callable[[str], Admitted | None]
+"""A connection for this client; None where there is no room."""
+
+
+class Acceptor:
+    """Owner: the event loop's thread. The sockets are its own from :meth:`start` on."""
+
+    def __init__(
+        self,
+        admit: Admit,
+        *,
+        at_once: int,
+        tls: ssl.SSLContext | None = None,
+        handshake_timeout: float | None = None,
+    ) -> None:
+        """*at_once*: connections taken in one turn of the loop; those that are served have theirs in between."""
+        self._admit = admit
+        self._at_once = at_once
+        self._tls = tls
+        self._handshake_timeout = handshake_timeout if tls is not None else None
+        self._listening: list[socket.socket] = []
+        self._refused = _Refused()
+        self._admissions: set[asyncio.Task[None]] = set()
+
+    def start(self, sockets: Iterable[socket.socket]) -> None:
+        loop = asyncio.get_running_loop()
+        for own in sockets:
+            self._listening.append(own)
+            loop.add_reader(own, self._accept, own)
+
+    def stop(self) -> None:
+        loop = asyncio.get_running_loop()
+        for own in self._listening:
+            loop.remove_reader(own)
+            own.close()
+        self._listening.clear()
+        self._refused.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(self._at_once):
+            try:
+                accepted, peer = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listening)
+                return
+            self.take(accepted, peer[0])
+
+    def take(self, accepted: socket.socket, address: str, begun: bytes = b"") -> None:
+        """Let a connection in, or tell it to come back. *begun* is what was read of it by somebody else."""
+        accepted.setblocking(False)
+        connection = self._admit(client_of_address(address))
+        if connection is None:
+            self._refused.take(accepted, tls=self._tls is not None)
+            return
+        connection.begun = begun
+        task = asyncio.create_task(self._let_in(accepted, connection))
+        connection.admission = task
+        self._admissions.add(task)
+        task.add_done_callback(self._admissions.discard)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _let_in(self, accepted: socket.socket, connection: Admitted) -> None:
+        """Over TLS, until the handshake is done."""
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: cast("asyncio.Protocol", connection),
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_timeout,
+            )
+        except (OSError, asyncio.CancelledError):
+            # A handshake that failed, took too long, or was cut off for another: none of it is a fault of ours.
+            accepted.close()
+            connection.gone()
+
+
+class _Refused:
+    """Connections beyond the limit: told to come back, and closed when they had time to read that, the oldest first."""
+
+    def __init__(self) -> None:
+        self._held: deque[socket.socket] = deque()
+
+    def take(self, accepted: socket.socket, *, tls: bool) -> None:
+        if not tls:
+            with suppress(OSError):
+                accepted.send(on_the_wire(unavailable("Too many connections; nothing was accepted", 1.0)))
+                accepted.shutdown(socket.SHUT_WR)
+        # Closed with data that nobody read it is reset, and its client might never see the answer.
+        self._held.append(accepted)
+        if len(self._held) > MAX_REFUSED:
+            self._held.popleft().close()
+        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._release, accepted)
+
+    def close(self) -> None:
+        while self._held:
+            self._held.popleft().close()
+
+    def _release(self, accepted: socket.socket) -> None:
+        if accepted in self._held:
+            self._held.remove(accepted)
+        accepted.close()
