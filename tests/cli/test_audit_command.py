@@ -56,6 +56,8 @@ def test_another_thumbprint_is_a_finding(run: Run, log: Path) -> None:
     result = run("audit", "--data", log, "--policy-key", "0" * 64)
     body = json.loads(run("audit", "--data", log, "--policy-key", "0" * 64, "--json").stdout)
 
+    assert body["origin"] is None, "nothing that is trusted says which log this is"
+
     assert result.exit_code == 1
     assert {found["index"] for found in body["findings"]} == {0}
     assert "reproduced" not in body["entries"]

@@ -17,9 +17,10 @@ import pytest
 from tests.cli.conftest import ISS, Run, serving, shell
 from tests.log import erasing
 from tests.log.erasing import MARKER, Erasing, files_with
+from transparency.errors import StoreError
 from transparency.log.log import Log
 from transparency.statements.transparent import attach_receipts
-from transparency.testing import running
+from transparency.testing import Fault, running
 
 BEFORE = 30 * 24 * 3600
 
@@ -92,6 +93,20 @@ def test_what_is_due_is_planned_then_erased_and_the_holder_can_still_verify(
     }
     good("log", "fsck", "--data", made.made.data)
     _verify(good, made, tmp_path, attach_receipts(statement, [receipt]), record)
+
+
+def test_an_erasure_that_was_interrupted_is_finished_and_that_is_said(
+    good: Run, made: Erasing, asked: Callable[..., Any]
+) -> None:
+    _interrupt(made, 2)
+    shown = good("retention", "apply", "--data", made.made.data).output
+    _interrupt(made, 3)
+    body = asked("apply")
+
+    assert "finished: 1 erasures that were interrupted" in shown
+    assert "nothing else is due" in shown
+    assert (body["taken-up"], body["erased"], body["unfinished"]) == (1, [], "")
+    assert asked("apply")["taken-up"] == 0
 
 
 def test_nothing_due_is_nothing_done(good: Run, made: Erasing) -> None:
@@ -200,6 +215,32 @@ def test_beside_a_running_server_content_goes_at_once_and_is_answered_with_410(f
         assert _status(f"{served.url}/entries/{entries[0]}/statement") == 200
         assert _status(f"{served.url}/entries/{entries[1]}") == 200
         assert _status(f"{served.url}/artifacts/{digest}", record.read_bytes()) == 410
+        kept = json.loads(shell("submit", note, *words, cwd=folder).stdout)
+        sent = json.loads(shell("submit", note, *words, "--force", cwd=folder).stdout)
+        said = shell("submit", note, *words[:-1], "--force", cwd=folder).stderr.decode()
+
+    assert (kept["known"], kept["readable-by"].endswith("unless the log has erased it since")) == (True, True)
+    assert (sent["entry-id"], sent["erased"]) == (entries[1], True)
+    assert "whoever may read" not in sent["readable-by"] + said
+    assert "the log has erased this statement and did not keep it again" in " ".join(said.split())
+
+
+def _interrupt(made: Erasing, lines: int) -> None:
+    """Register a payload and its erasure; the store fails before the end of it, as where the process is killed."""
+
+    async def run() -> None:
+        log, store = made.made.open_faulty()
+        await log.start()
+        try:
+            registered = await log.register(made.issuer.sign(erasing.record(lines)))
+            await erasing.state_audit(made, log)
+            store.fail("note_erased", Fault.FAILS)
+            with pytest.raises(StoreError):
+                await erasing.by_order(log, registered.index)
+        finally:
+            await log.stop()
+
+    asyncio.run(run())
 
 
 def _wait_for_search(folder: Path, url: str) -> None:

@@ -110,7 +110,7 @@ def _verdict(report: AuditReport) -> Exit:
 def _view(report: AuditReport, verdict: Exit) -> dict[str, object]:
     words = {Exit.OK: "reproduced", Exit.NEGATIVE: "findings", Exit.WARNINGS: "reproduced-but-erased"}
     return {
-        "verdict": words.get(verdict, "cannot-tell"), "origin": report.origin, "size": report.size,
+        "verdict": words.get(verdict, "cannot-tell"), "origin": report.origin or None, "size": report.size,
         "heads": report.heads, "policy-generations": report.generations, "key-sets": report.key_sets,
         "manifests": report.manifests, "unproven": report.unproven,
         "holds-untold": report.holds_untold,

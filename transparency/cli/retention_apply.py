@@ -14,7 +14,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.folders import open_admin, require_log
 from transparency.cli.output import done, note, print_json, progress, timestamp, warn
 from transparency.cli.settings import data_option, json_option
-from transparency.errors import MalformedError, RefusedError, UnreachableError
+from transparency.errors import LogUnusableError, MalformedError, RefusedError, UnreachableError
 from transparency.log.admin import Admin
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.audit import Outcome, audit
@@ -74,6 +74,7 @@ def command(data: Path, entries: tuple[str, ...], order: str, authoriser: str, a
     if bool(entries) != bool(order) or (order and not authoriser):
         raise CommandError(Exit.USAGE, "an order names its entries and who gave it: --entry, --order, --authoriser")
     folder = require_log(data)
+    waiting = _waiting(folder)
     with told(), open_admin(data) as admin:
         if entries:
             size, indexes = _ordered(folder, admin, entries, order, authoriser, quiet=as_json)
@@ -83,13 +84,24 @@ def command(data: Path, entries: tuple[str, ...], order: str, authoriser: str, a
     unfinished = answers[-1]["unfinished"]
     registered = [answer["entry"] for answer in answers if answer["entry"]]
     left = _copies(folder)
+    taken_up = 0 if unfinished else waiting
     if as_json:
-        print_json({"erased": indexes, "erasures": registered, "unfinished": unfinished, "copies": left})
+        print_json({"erased": indexes, "erasures": registered, "taken-up": taken_up, "unfinished": unfinished,
+                    "copies": left})  # fmt: skip
     else:
-        _show(indexes, registered, left)
+        _show(indexes, registered, left, taken_up)
     if unfinished:
         raise CommandError(Exit.TRY_LATER, f"the erasure is registered and not finished: {unfinished}",
                            "Run `transparency retention apply` again.")  # fmt: skip
+
+
+def _waiting(folder: Folder) -> int:
+    """How many erasures are registered and were not carried out to their end: opening the log may do that already."""
+    try:
+        with _reading(folder) as store:
+            return len(erasures(store, down_to=store.erased_upto()))
+    except LogUnusableError:
+        return 0  # of an earlier version, perhaps: opening it tells, or brings it up to date
 
 
 def _erase(admin: Admin, size: int, indexes: Sequence[int], order: str, authoriser: str) -> list[dict[str, Any]]:
@@ -136,7 +148,14 @@ def _ordered(
             )  # fmt: skip
         artifacts, origin = ArtifactStore(folder.artifacts), Config.read(folder.config).origin
         for part in _parts(indexes):
-            judge(store, artifacts, origin, Request(size, part, authoriser, order), system_clock(), audited=size)
+            judge(
+                store,
+                artifacts,
+                origin,
+                Request(size, part, authoriser, order, last=False),
+                system_clock(),
+                audited=size,
+            )
     if attached and max(attached) >= covered:
         _audit(folder, admin, quiet=quiet)
     return size, indexes
@@ -208,9 +227,11 @@ def _copies(folder: Folder) -> list[dict[str, object]]:
     ]
 
 
-def _show(indexes: Sequence[int], registered: Sequence[str], left: Sequence[dict[str, object]]) -> None:
+def _show(indexes: Sequence[int], registered: Sequence[str], left: Sequence[dict[str, object]], taken_up: int) -> None:
+    if taken_up:
+        done(f"finished: {taken_up} erasures that were interrupted")
     if not indexes:
-        done("nothing is due")
+        done("nothing else is due" if taken_up else "nothing is due")
     for entry in registered:
         done(f"erasure {entry}")
     if indexes:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from transparency.client.kept import Kept
 
 _READERS = "whoever may read this log's statements: holders of a read token, everyone if the log is public"
-READABLE: dict[Form, str] = {"attached": _READERS, "envelope": _READERS, "private": "nobody but whom you give it to"}
+_PRIVATE = "nobody but whom you give it to"
+_READABLE: dict[Form, str] = {"attached": _READERS, "envelope": _READERS, "private": _PRIVATE}
 _WHERE: dict[Form, str] = {
     "attached": "the record is in the statement",
     "envelope": "the record lies beside the log, its SHA-256 is in the statement",
@@ -62,6 +63,7 @@ def registered(target: str, submission: Submission, statement: Statement, *, tru
         "status": "registered", "entry-id": submission.entry_id, "location": submission.location, "file": target,
         "iss": statement.iss, "sub": statement.sub, "log": receipt.sub, "index": proof.index, "tree-size": proof.size,
         "time": timestamp(receipt.iat), "receipt-checked-with": "pinned keys" if trusted else "keys the log serves",
+        "erased": submission.erased,
     }  # fmt: skip
 
 
@@ -69,6 +71,8 @@ def print_registered(body: dict[str, Any], *, trusted: bool, known: bool = False
     word = "is registered already" if known else "registered"
     done(f"{body['file']}: {word} as entry {body['index']} of {body['log'] or 'the log'}, {body['time']}")
     err().print(f"  [{DIM}]{safe(body['location'])}[/]")
+    if body["erased"]:
+        warn("the log has erased this statement and did not keep it again; your copy and its receipt stay valid")
     if not trusted:
         note("the receipt was checked with the keys this log serves; pin them with --log-key")
 
@@ -85,7 +89,7 @@ def row(outcome: Outcome) -> dict[str, Any]:
     body |= {
         "session": outcome.file, "known": outcome.known,
         "format": detected.format.trace_format if detected is not None else None,
-        "form": outcome.form, "readable-by": READABLE[outcome.form],
+        "form": outcome.form, "readable-by": _readable_by(outcome),
         "artifact": statement.payload.hex() if outcome.form == "envelope" else None,
         "trace-metadata": outcome.signed.trace_metadata is not None, "finished": outcome.about.finished,
         "checkpoint": checkpoint_of(statement.message.headers),
@@ -108,7 +112,8 @@ def print_outcome(outcome: Outcome) -> None:
     elif submission is not None:
         body = registered(outcome.out, submission, outcome.statement, trusted=outcome.trusted)
         print_registered(body, trusted=outcome.trusted, known=outcome.known)
-    note(f"{_WHERE[outcome.form]}; it can be read by {READABLE[outcome.form]}")
+    if submission is None or not submission.erased:
+        note(f"{_WHERE[outcome.form]}; it can be read by {_readable_by(outcome)}")
     for text in _notes(outcome):
         note(text)
     violations = sum(found.level == "violation" for found in outcome.violations)
@@ -116,6 +121,14 @@ def print_outcome(outcome: Outcome) -> None:
         warn(f"the record breaks its format in {violations} places; `transparency check {outcome.file}` lists them")
     for canonical in outcome.canonical:
         print_outcome(canonical)
+
+
+def _readable_by(outcome: Outcome) -> str:
+    if outcome.submission is not None and outcome.submission.erased:
+        return _PRIVATE
+    # Of a receipt that was kept nobody asked the log: what it erased meanwhile is not known here.
+    unless = ", unless the log has erased it since" if outcome.known and outcome.form != "private" else ""
+    return _READABLE[outcome.form] + unless
 
 
 def _notes(outcome: Outcome) -> list[str]:

@@ -58,6 +58,8 @@ class Submission:
     entry_id: str
     location: str
     receipt: bytes | None
+    # The log says that it has erased the statement, and does not keep it again.
+    erased: bool = False
 
 
 class LogClient(Connected):
@@ -121,6 +123,7 @@ class LogClient(Connected):
         url = self.url / "entries"
         answer = await self._transport.send(Request("POST", url, self._authorised(headers), body, MAX_RECEIPT))
         location = self._location(url, answer)
+        erased = answer.headers.get("Statement-Erased") == "?1"
         if answer.status == _ACCEPTED:
             answer = await self._poll(location, answer, wait=wait)
         elif answer.status not in (_CREATED, _OK):  # some services answer 200 to a statement they know
@@ -130,7 +133,7 @@ class LogClient(Connected):
             receipt = _receipt(self.url, answer)
             if self._pinned is not None:
                 check_receipt(receipt, Statement.from_bytes(statement, payload).entry, self._pinned)
-        return Submission(URL(str(location)).name, str(location), receipt)
+        return Submission(URL(str(location)).name, str(location), receipt, erased)
 
     async def receipt(
         self, entry_id: str, *, size: int | None = None, wait: bool = True, witnessed: bool = False

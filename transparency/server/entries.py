@@ -26,6 +26,8 @@ _COSE_TYPES = ("cose-sign1",)
 _PREFERENCE = re.compile(r"[ \t]*respond-async[ \t]*(?:;.*)?", re.IGNORECASE)
 # A receipt's head changes only when its key is retired; a named head never does.
 _SHORT = "public, max-age=60"
+# RFC 9651 §3.3.6. Beside a receipt: what it is about was erased here, and sending it again does not bring it back.
+ERASED = "Statement-Erased"
 _FOR_EVER = "public, max-age=31536000, immutable"
 _PRIVATE = "private, max-age=60"
 
@@ -164,6 +166,8 @@ def created(service: Service, request: web.Request, result: Registered) -> web.R
         "Content-Type": preferred(request, *_RECEIPT_TYPES),
         "Vary": "Accept",
     }
+    if not result.new and service.log.stored(result.index).erased:
+        headers[ERASED] = "?1"
     return web.Response(status=201, body=result.receipt, headers=headers)
 
 

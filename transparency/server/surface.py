@@ -26,7 +26,11 @@ _DIGEST = Parameter("digest", "path", "SHA-256 of the record: 64 lower-case hexa
 _SIZE = {"type": "integer", "minimum": 0}
 _RECEIPT = (media.COSE, media.RECEIPT)
 _STATEMENT = (media.COSE, media.STATEMENT)
-_CREATED = Answer("Registered; the body is the receipt", _RECEIPT, ("Location",))
+_CREATED = Answer(
+    "Registered; the body is the receipt; with Statement-Erased: ?1 if the log has erased it and keeps it no more",
+    _RECEIPT,
+    ("Location",),
+)
 _PREFER = Parameter("Prefer", "header", "respond-async: answer 202 as soon as the statement is durable (RFC 7240)")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
