@@ -266,7 +266,7 @@ async def test_a_statement_that_is_gone_counts_as_erased_only_by_an_order_for_it
         place = audited.plain + index
         await log.erasures.audited(log.newest_head().size, log.newest_head().root, 0)
         item = Item(place, entry_id(log.stored(place).entry), what, "art. 17", "the operator", log.newest_head().time)
-        await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+        await log.operate("erasure", Erasure(log.origin, (item,)).to_bytes())
     with tampering(audited.made.data) as database:
         database.execute("UPDATE entries SET statement = x'' WHERE idx = ?", (audited.plain,))
 
@@ -283,7 +283,7 @@ async def erase_plainly(log: Log, index: int) -> int:
     head = log.newest_head()
     await log.erasures.audited(head.size, head.root, 0)
     item = Item(index, entry_id(log.stored(index).entry), "payload", "art. 17", "the operator", head.time)
-    return (await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())).index
+    return (await log.operate("erasure", Erasure(log.origin, (item,)).to_bytes())).index
 
 
 async def test_an_operation_that_was_made_a_plain_statement_to_be_erased_is_named(audited: Audited) -> None:
@@ -312,7 +312,7 @@ async def test_a_payload_that_was_erased_before_an_audit_of_it_stood_on_the_log_
     """REG-20: what is gone cannot be replayed, so somebody must have done so before."""
     async with running(audited.made) as log:
         item = Item(audited.plain, entry_id(log.stored(audited.plain).entry), "payload", "art. 17", "the operator", 0)
-        order = await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+        order = await log.operate("erasure", Erasure(log.origin, (item,)).to_bytes())
 
     assert f"entry {audited.plain} was to be erased, and no audit" in named(audited.audit())[order.index][0]
 
@@ -326,7 +326,7 @@ async def test_an_audit_of_another_tree_lets_nothing_be_erased(audited: Audited,
         said = stated.Audited(log.origin, size, root, size, 0, head.time)
         claim = await log.operate("audit", said.to_bytes())
         item = Item(audited.plain, entry_id(log.stored(audited.plain).entry), "payload", "art. 17", "the operator", 0)
-        order = await log.operate("erasure", Erasure(log.origin, log.newest_head().size, (item,)).to_bytes())
+        order = await log.operate("erasure", Erasure(log.origin, (item,)).to_bytes())
 
     found = named(audited.audit())
 

@@ -32,7 +32,7 @@ class Registered:
         """Past the owner's own judgement, as whoever has the operations key can; the index of the order."""
         log = self.log
         item = Item(index, entry_id(log.stored(index).entry), what, "order", "the operator", self.made.clock())
-        return (await log.operate(ERASURE, Erasure(log.origin, log.status().size, (item,)).to_bytes())).index
+        return (await log.operate(ERASURE, Erasure(log.origin, (item,)).to_bytes())).index
 
     def value(self, scope: str, index: int) -> str:
         entry = entry_id(self.log.stored(index).entry)

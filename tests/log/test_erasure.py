@@ -159,7 +159,10 @@ async def test_nothing_of_the_services_own_is_erased(tmp_path: Path) -> None:
 
 
 async def test_a_payload_goes_by_order_only_and_after_an_audit(tmp_path: Path) -> None:
-    """REG-20: an attached payload is erased only by order, after an audit covering its index is on the log."""
+    """REG-20: an attached payload is erased only by order, after an audit covering its index is on the log.
+
+    And after a manifest: else its kind would stand nowhere once it is gone.
+    """
     made = erasing.make(tmp_path)
     async with running(made.made) as log:
         registered = await log.register(made.issuer.sign(b"text"))
@@ -167,6 +170,9 @@ async def test_a_payload_goes_by_order_only_and_after_an_audit(tmp_path: Path) -
 
         with pytest.raises(RefusedError, match="by order only"):
             await log.erasures.erase(Request(log.status().size, [registered.index]))
+        with pytest.raises(RefusedError, match="no manifest that covers"):
+            await erasing.by_order(log, registered.index)
+        await log.manifests.make()
         with pytest.raises(RefusedError, match="no audit that covers"):
             await erasing.by_order(log, registered.index)
         await erasing.state_audit(made, log)

@@ -32,7 +32,7 @@ async def test_an_operation_is_a_statement_by_the_operations_key(tmp_path: Path,
     made = make_log(tmp_path / "log")
     async with running(made) as log:
         item = Item(0, log.policy_entry_id, "artifact", "rule", "authoriser", 0)
-        erasure = Erasure(log.origin, 2, (item,))  # the one subject whose payload fsck reads
+        erasure = Erasure(log.origin, (item,))  # the one subject whose payload fsck reads
         registered = await log.operate(subject, erasure.to_bytes() if subject == ERASURE else b"\xa0")
         row = log.stored(registered.index)
         statement = Statement.from_bytes(row.statement)

@@ -13,10 +13,9 @@ from tests.log.erasing import WEEK
 from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
 from transparency.errors import RefusedError
-from transparency.log.carrying_out import work_of
+from transparency.log.carrying_out import works_of
 from transparency.log.erasure import Request, judge
 from transparency.log.sqlite import SqliteStore
-from transparency.log.stated import erasures
 from transparency.policy.document import Policy
 from transparency.policy.hold import ENTRY, ISSUER, SESSION
 from transparency.policy.operations import ERASURE
@@ -120,15 +119,15 @@ async def test_an_entry_that_came_after_the_plan_keeps_its_artifact(tmp_path: Pa
 
         with pytest.raises(RefusedError, match=f"entry {second.index} names the same artifact"):
             await erasing.by_term(log, planned)
-        request = Request(log.status().size, [first.index])
+        request = Request(log.status().size, [first.index], last=False)
         statement = judge(log._store, made.artifacts, log.origin, request, made.clock())
-        await log.operate(ERASURE, replace(statement, size=planned.size).to_bytes())
+        await log.operate(ERASURE, statement.to_bytes())
     async with running(made.made):
         pass
     assert made.artifacts.size(digest)
     store = SqliteStore.for_reading(made.folder.database)
-    ((at, erasure),) = erasures(store)
-    assert work_of(store, at, erasure).digests == ()
+    (work,) = works_of(store, made.made.origin)
+    assert work.digests == ()
     store.close()
 
 

@@ -17,7 +17,7 @@ from transparency.policy.hold import Hold, Release, read_hold
 
 ENTRY = "A" * 43
 ITEM = Item(3, ENTRY, ARTIFACT, "retention class short, policy generation 2", "policy generation 2", 1_700_000_000)
-ERASURE = Erasure("log.example", 9, (ITEM, replace(ITEM, index=5, what=PAYLOAD)))
+ERASURE = Erasure("log.example", (ITEM, replace(ITEM, index=5, what=PAYLOAD)))
 HOLD = Hold("log.example", "session", "s-17", "A. Counsel", "case 17", 1_700_000_000)
 RELEASE = Release("log.example", ENTRY, "A. Counsel", "closed", 1_700_000_001)
 AUDITED = Audited("log.example", 9, b"\x01" * 32, 8, 1, 1_700_000_000)
@@ -33,7 +33,7 @@ def test_each_is_read_back_as_it_was_written() -> None:
 def test_an_erasure_has_no_member_for_a_digest() -> None:
     """REG-20: erasure statements name index, entry id, rule and authoriser, never a payload digest."""
     said = cbor.decode(ERASURE.to_bytes())
-    assert {*said} == {"log", "size", "items"}
+    assert {*said} == {"log", "items"}
     assert {*said["items"][0]} == {"index", "entry", "what", "rule", "authoriser", "time"}
     with pytest.raises(MalformedError):
         Erasure.from_bytes(cbor.encode({**said, "digest": b"\x00" * 32}))

@@ -8,8 +8,11 @@ begins here again. Each step may be repeated:
 4. If statements went: the store's file is written anew and its write-ahead log emptied.
 5. ``erased_upto`` moves past it.
 
-What is erased is said by the log alone. So a copy from the middle of it, or one whose artifacts are older than its log,
-is brought up to date by doing everything again from index 0.
+What is erased is said by the log alone, and by nobody's word about it. An artifact goes with an erasure that names an
+entry of it if every entry before that erasure which refers to it is named, by that erasure or an earlier one: whoever
+asked may have overlooked some, and more may have come in meanwhile. Both were registered before the erasure, so what
+goes is settled the moment it stands on the log, the same for everybody who reads it. A copy from the middle of it, or
+one whose artifacts are older than its log, is brought up to date by doing everything again from index 0.
 """
 
 from __future__ import annotations
@@ -41,8 +44,9 @@ Write = Callable[[Callable[[], Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one registered erasure asks for: artifacts, statements, and entries of the search index."""
+    """What the erasure at index *at* comes to: artifacts, statements, and entries of the search index."""
 
+    at: int
     digests: tuple[str, ...]
     payloads: tuple[int, ...]
     indexes: tuple[int, ...]
@@ -52,7 +56,7 @@ def carry_out(store: Store, folder: Folder, origin: str, write: Write) -> str:
     """Do whatever registered erasures have left to do; why it is not all done, or ""."""
     upto, done = store.tip().size, store.erased_upto()
     pending = erasures(store, down_to=done)
-    works = [work_of(store, at, each) for at, each in pending if each.log == origin]
+    works = works_of(store, origin, since=done) if pending else []
     payloads = [index for work in works for index in work.payloads]
     artifacts = ArtifactStore(folder.artifacts)
     try:
@@ -71,24 +75,49 @@ def carry_out(store: Store, folder: Folder, origin: str, write: Write) -> str:
     return unfinished
 
 
-def work_of(store: Store, at: int, erasure: Erasure) -> Work:
-    """What the *erasure* that stands at index *at* takes away."""
+def works_of(store: Store, origin: str, *, since: int = 0) -> list[Work]:
+    """What each erasure from index *since* on takes away. The log is read once, if any of them names an artifact."""
+    named: dict[str, dict[int, int]] = {}  # of each artifact: the entries that were named, and where first
+    parts = []
+    for at, erasure in erasures(store):
+        if erasure.log != origin:
+            continue
+        digests, payloads = _read(store, at, erasure)
+        for digest, indexes in digests.items():
+            for index in indexes:
+                named.setdefault(digest, {}).setdefault(index, at)
+        if at >= since:
+            parts.append((at, digests, payloads))
+    last = max((at for at, _, _ in parts), default=0)
+    wanted = {digest for _, digests, _ in parts for digest in digests}
+    referring: dict[str, list[int]] = {}
+    for index, digest in references_to(store, wanted, 0, last) if wanted else ():
+        referring.setdefault(digest, []).append(index)
+
+    def goes(digest: str, at: int) -> bool:
+        return all(named[digest].get(index, last + 1) <= at for index in referring.get(digest, ()) if index < at)
+
+    works = []
+    for at, digests, payloads in parts:
+        going = {digest: indexes for digest, indexes in digests.items() if goes(digest, at)}
+        indexes = {*payloads, *(index for group in going.values() for index in group)}
+        works.append(Work(at, tuple(going), tuple(payloads), tuple(sorted(indexes))))
+    return works
+
+
+def _read(store: Store, at: int, erasure: Erasure) -> tuple[dict[str, set[int]], list[int]]:
+    """The artifacts that an erasure names, each with the entries by which it does; and the payloads."""
     digests: dict[str, set[int]] = {}
     payloads = []
     for item in erasure.items:
-        row = store.entry(item.index)
+        row = store.entry(item.index) if item.index < at else None
         if row is None or row.kind is not Kind.STATEMENT or entry_id(row.entry) != item.entry:
             continue  # fsck and the audit name it
         if item.what == PAYLOAD:
             payloads.append(item.index)
         elif not row.erased and (digest := artifact_of(Statement.from_bytes(row.statement))) is not None:
             digests.setdefault(digest, set()).add(item.index)
-    named = {item.index for item in erasure.items}
-    for index, digest in references_to(store, list(digests), erasure.size, at):
-        if index not in named:
-            digests.pop(digest, None)  # that entry came in before the erasure, so its artifact is kept
-    indexes = [*payloads, *(index for group in digests.values() for index in group)]
-    return Work(tuple(digests), tuple(payloads), tuple(sorted(indexes)))
+    return digests, payloads
 
 
 def _forget(store: Store, folder: Folder, works: Sequence[Work]) -> str:

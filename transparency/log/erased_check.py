@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from transparency.log.artifacts import ArtifactStore
-from transparency.log.carrying_out import work_of
-from transparency.log.stated import erasures
+from transparency.log.carrying_out import works_of
 from transparency.log.store import Store
 
 Add = Callable[[str, str], None]
@@ -16,15 +15,14 @@ _FINISH = "`transparency retention apply` finishes it"
 def check_erased(store: Store, artifacts: ArtifactStore, origin: str, add: Add) -> None:
     """Tell *add* what does not fit."""
     erased: set[str] = set()
-    for at, erasure in erasures(store):
-        if erasure.log != origin:
-            continue
-        work = work_of(store, at, erasure)
+    for work in works_of(store, origin):
         erased.update(work.digests)
         for index in work.payloads:
             row = store.entry(index)
             if row is not None and not row.erased:
-                add(f"entry {index}", f"was to be erased by entry {at}, and its statement is still here; {_FINISH}")
+                add(
+                    f"entry {index}", f"was to be erased by entry {work.at}, and its statement is still here; {_FINISH}"
+                )
     here = set(artifacts.digests()) & erased
     for digest in sorted(here):
         add(f"artifact {digest}", f"was to be erased, and is still here; {_FINISH}")

@@ -1,7 +1,7 @@
 """Erasure: what the owner of a log does to take content away for good, and never by halves (REG-20).
 
-1. It is judged: every entry's term is over, or there is an order; none is on hold; of a payload an audit stands on the
-   log. Nothing has changed yet.
+1. It is judged: every entry's term is over, or there is an order; none is on hold; of a payload a manifest and an audit
+   stand on the log; no other entry refers to an artifact that is to go. Nothing has changed yet.
 2. The erasure is registered. From here on it will be carried out, now or at the next start (log/carrying_out.py).
 
 Ownership: the event loop's. One act at a time, so a hold that is registered before an erasure is seen by it. Writes to
@@ -22,9 +22,10 @@ from transparency.log.appender import Clock
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.carrying_out import carry_out
 from transparency.log.folder import Folder
+from transparency.log.manifests import newest_manifest
 from transparency.log.retention import Terms, artifact_of, hold_on, references_to, rule_text
-from transparency.log.stated import audited_size, standing_holds
-from transparency.log.store import Kind, Store
+from transparency.log.stated import audited_size, erasures, standing_holds
+from transparency.log.store import Kind, Store, StoredEntry
 from transparency.policy import operations
 from transparency.policy.audited import Audited
 from transparency.policy.erasure import ARTIFACT, PAYLOAD, Erasure, Item
@@ -41,9 +42,10 @@ Write = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Entries whose content is to go. *size* is how far the log was read for who else refers to their artifacts.
+    """Entries whose content is to go. Without an *order* their terms have to be over.
 
-    Without an *order* their terms have to be over. *last*: nothing more follows, carry it out.
+    *last*: nothing more follows, so look who else refers to their artifacts, and carry it out. Before that, who asks
+    says to have looked as far as *size*: that saves a reading of the log for each part, and decides nothing.
     """
 
     size: int
@@ -150,8 +152,8 @@ def judge(
 ) -> Erasure:
     """The erasure that *request* comes to; RefusedError says why it may not be. Reads only.
 
-    *audited* supposes an audit of so many entries, in place of what stands on the log: for who would have to make it
-    first, and asks before that whether anything else is in the way.
+    *audited* supposes a manifest and an audit of so many entries, in place of what stands on the log: for who would
+    have to make them first, and asks before that whether anything else is in the way.
     """
     tip = store.tip().size
     if not request.size <= tip:
@@ -160,10 +162,8 @@ def judge(
         raise RefusedError("an order needs an authoriser")
     judging = _Judging(store, artifacts, request, now, audited)
     items = tuple(judging.item(index) for index in sorted(set(request.indexes)))
-    for index, _ in references_to(store, judging.digests, request.size, tip):
-        if index not in request.indexes:
-            raise RefusedError(f"entry {index} names the same artifact and was registered meanwhile; plan again")
-    return Erasure.from_bytes(Erasure(origin, request.size, items).to_bytes())
+    judging.check_others(origin, 0 if request.last else request.size, tip)
+    return Erasure.from_bytes(Erasure(origin, items).to_bytes())
 
 
 class _Judging:
@@ -176,10 +176,10 @@ class _Judging:
         self._now = now
         self._terms = Terms(store)
         self._holds = standing_holds(store)
-        if audited is None:
-            audited = audited_size(store) if request.order else 0
-        self._audited = audited
-        self.digests: set[str] = set()
+        self._audited = self._covered = audited or 0
+        if audited is None and request.order:
+            self._audited, self._covered = audited_size(store), newest_manifest(store, store.tip().size)[0]
+        self._digests: set[str] = set()
 
     def item(self, index: int) -> Item:
         row = self._store.entry(index)
@@ -188,9 +188,7 @@ class _Judging:
         if row.erased:
             raise RefusedError(f"entry {index} was erased already")
         statement = Statement.from_bytes(row.statement)
-        hold = hold_on(row, statement, self._holds, self._artifacts)
-        if hold is not None:
-            raise RefusedError(f"entry {index} is on hold by {hold.entry} ({hold.hold.reason}); release that first")
+        self._check_hold(row, statement)
         what = PAYLOAD if statement.envelope is None else ARTIFACT
         if what == PAYLOAD:
             self._check_payload(index, row.tbs_digest)
@@ -204,9 +202,31 @@ class _Judging:
         authoriser = self._request.authoriser or f"policy generation {row.generation}"
         return Item(index, entry_id(row.entry), what, rule, authoriser, self._now)
 
+    def check_others(self, origin: str, start: int, stop: int) -> None:
+        """An artifact goes only with every entry that names it: all of one request, or named by an earlier part."""
+        found = references_to(self._store, self._digests, start, stop) if self._digests else ()
+        others = {index for index, _ in found} - set(self._request.indexes)
+        if not others:
+            return
+        before = [item for _, each in erasures(self._store) if each.log == origin for item in each.items]
+        named = {item.index for item in before if item.what == ARTIFACT}
+        for index in sorted(others):
+            if index not in named:
+                raise RefusedError(f"entry {index} names the same artifact, which goes with both or not at all")
+            row = self._store.entry(index)
+            if row is not None:
+                self._check_hold(row, Statement.from_bytes(row.statement))
+
+    def _check_hold(self, row: StoredEntry, statement: Statement) -> None:
+        hold = hold_on(row, statement, self._holds, self._artifacts)
+        if hold is not None:
+            raise RefusedError(f"entry {row.index} is on hold by {hold.entry} ({hold.hold.reason}); release that first")
+
     def _check_payload(self, index: int, tbs_digest: bytes) -> None:
         if not self._request.order:
             raise RefusedError(f"entry {index} carries its payload, which goes by order only (--order)")
+        if index >= self._covered:
+            raise RefusedError(f"no manifest that covers entry {index} stands on the log: make one and audit it first")
         if index >= self._audited:
             raise RefusedError(f"no audit that covers entry {index} stands on the log: its decision would be lost")
         others = [at for at, _ in self._store.siblings(tbs_digest, _MOST_SIBLINGS) if at not in self._request.indexes]
@@ -220,7 +240,7 @@ class _Judging:
             raise RefusedError(f"entry {index} is an envelope whose digest is not SHA-256: no artifact is kept for it")
         if self._artifacts.is_gone(digest):
             raise RefusedError(f"the artifact of entry {index} was erased already")
-        self.digests.add(digest)
+        self._digests.add(digest)
 
 
 def read_request(arguments: dict[str, Any]) -> Request:

@@ -43,7 +43,7 @@ class Manifests:
         self._lock = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._covered, self._previous, self._made = _newest(store, published())
+        self._covered, self._previous, self._made = newest_manifest(store, published())
         self.every = MAX_ENTRIES
 
     @property
@@ -117,7 +117,7 @@ class Manifests:
         return manifest, statements
 
 
-def _newest(store: Store, size: int) -> tuple[int, str, int]:
+def newest_manifest(store: Store, size: int) -> tuple[int, str, int]:
     """Up to where the newest manifest on the log covers it, its entry id, and its time."""
     before = size
     while rows := store.newest_documents(Kind.OPERATION, before, _PAGE):

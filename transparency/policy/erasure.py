@@ -4,9 +4,8 @@ It is registered before a byte goes, so a log tells for ever what is missing fro
 id and never a digest of what is erased: whoever guesses a short record could prove the guess with one. The digest of an
 artifact stands in its envelope, which stays.
 
-Canonical CBOR: ``{"log", "size", "items": [{"index", "entry", "what", "rule", "authoriser", "time"}, …]}``. ``size``
-is how far the log was read for entries that refer to the same artifacts: one that was registered between there and the
-erasure, and that the erasure does not name, keeps its artifact.
+Canonical CBOR: ``{"log", "items": [{"index", "entry", "what", "rule", "authoriser", "time"}, …]}``. An entry that
+refers to the same artifact, was registered before the erasure, and is not named by it or an earlier one, keeps it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MAX_ITEMS: Final = 1_000
 MAX_RULE: Final = 1_000
 MAX_NAME: Final = 256
 MAX_LOG: Final = 8_192
-_MEMBERS: Final = frozenset({"log", "size", "items"})
+_MEMBERS: Final = frozenset({"log", "items"})
 _ITEM: Final = frozenset({"index", "entry", "what", "rule", "authoriser", "time"})
 
 
@@ -60,7 +59,6 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Erasure:
     log: str
-    size: int
     items: tuple[Item, ...]
 
     @classmethod
@@ -71,7 +69,6 @@ class Erasure:
             raise MalformedError(f"erasure.items is an array of 1 to {MAX_ITEMS}")
         erasure = cls(
             text(members["log"], "erasure.log", MAX_LOG),
-            number(members["size"], "erasure.size"),
             tuple(Item.from_map(item) for item in items),
         )
         indexes = [item.index for item in erasure.items]
@@ -82,4 +79,4 @@ class Erasure:
         return erasure
 
     def to_bytes(self) -> bytes:
-        return cbor.encode({"log": self.log, "size": self.size, "items": [asdict(item) for item in self.items]})
+        return cbor.encode({"log": self.log, "items": [asdict(item) for item in self.items]})
