@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sqlite3
 import stat
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from tests.server.served import Served, served
 from transparency.errors import NotFoundError
 from transparency.server.limits import client_of_address
-from transparency.server.tokens import Scope, TokenStore
+from transparency.server.tokens import Scope, TokenEndedError, TokenStore
 
 
 async def test_without_a_token_only_public_things_are_given(tmp_path: Path) -> None:
@@ -106,8 +108,48 @@ async def test_a_revoked_or_expired_token_is_refused_at_once(tmp_path: Path) -> 
         now[0] = 1_010.0
 
         assert before.status == short.status == 201
-        assert (await site.post(site.statement(), Authorization=f"Bearer {secret}")).status == 401
-        assert (await site.post(site.statement(), Authorization=f"Bearer {brief}")).status == 401
+        revoked = await site.post(site.statement(), Authorization=f"Bearer {secret}")
+        expired = await site.post(site.statement(), Authorization=f"Bearer {brief}")
+        guessed = await site.post(site.statement(), Authorization=f"Bearer {brief[:-3]}xyz")
+
+        assert [reply.status for reply in (revoked, expired, guessed)] == [401, 401, 401]
+        assert revoked.detail.startswith("The token was revoked at ")
+        assert expired.detail == "The token expired at 1970-01-01T00:16:50.000Z"
+        assert guessed.detail == "The token is not valid", "why it ended is told to nobody without the secret"
+
+
+async def test_a_token_ends_at_once_also_for_a_connection_that_stays_open(tmp_path: Path) -> None:
+    """One connection, many requests: what counts is the token's state at each of them, not at the first."""
+    now = [1_000.0]
+    async with served(tmp_path, open=False, token_clock=lambda: now[0]) as site:
+        posted = await site.post(site.statement(), Authorization=site.bearer("submit"))
+        path = posted.headers["Location"].removeprefix(site.url) + "/statement"
+        _, brief = site.tokens.create(["read"], expires=1_010)
+        token_id, secret = site.tokens.create(["read"])
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+
+        async def ask(token: str) -> tuple[int, bytes]:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: ([0-9]+)", head)
+            assert length is not None
+            return int(head.split(b" ")[1]), await reader.readexactly(int(length[1]))
+
+        try:
+            async with asyncio.timeout(20):
+                before = [(await ask(brief))[0], (await ask(secret))[0]]
+                now[0] = 1_010.0
+                expired = await ask(brief)
+                still = await ask(secret)
+                site.tokens.revoke(token_id)
+                revoked = await ask(secret)
+        finally:
+            writer.close()
+
+    assert before == [200, 200]
+    assert (expired[0], b"The token expired at" in expired[1]) == (401, True)
+    assert still[0] == 200
+    assert (revoked[0], b"The token was revoked at" in revoked[1]) == (401, True)
 
 
 def test_only_the_hash_of_a_secret_is_kept(tmp_path: Path) -> None:
@@ -143,7 +185,8 @@ def test_tokens_are_listed_and_revoked_by_id(tmp_path: Path) -> None:
     assert listed.scopes == frozenset({Scope.ADMIN})
     assert (listed.note, listed.created, listed.expires, listed.revoked) == ("ops", 500, 900, None)
     assert revoked.revoked == again.revoked == 600
-    assert store.check(secret) is None
+    with pytest.raises(TokenEndedError, match="revoked"):
+        store.check(secret)
     with pytest.raises(NotFoundError):
         store.revoke("000000000000")
     for scopes in ([], ["root"], ["Submit"]):

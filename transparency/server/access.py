@@ -6,6 +6,7 @@ say in whether a statement is registered (REG-15).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -15,7 +16,7 @@ from transparency.policy.document import Policy
 from transparency.server.limits import client_of_address
 from transparency.server.problems import ProblemError
 from transparency.server.settings import ServerSettings
-from transparency.server.tokens import Scope, Token, TokenStore, names
+from transparency.server.tokens import Scope, Token, TokenEndedError, TokenStore, names
 from transparency.statements.statement import Statement
 
 _REALM = 'Bearer realm="transparency"'
@@ -24,24 +25,31 @@ _SCHEME = "bearer"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks: a name for rate limit and access log, and the token if a valid one was shown."""
+    """Who asks: a name for rate limit and access log, and its token if that is valid; else why it was *refused*."""
 
     name: str
     token: Token | None
-    refused: bool = False
+    refused: str = ""
 
 
 def identify(request: web.Request, tokens: TokenStore) -> Client:
-    """Known by its token, else by its address. A token that is not valid makes nobody known."""
-    shown = request.headers.getall("Authorization", ())
+    return identify_by(request.headers.getall("Authorization", ()), client_of_address(request.remote), tokens)
+
+
+def identify_by(shown: Sequence[str], address: str, tokens: TokenStore) -> Client:
+    """Known by its token (*shown*: each Authorization), else by its address. An invalid token makes nobody known."""
     if not shown:
-        return Client(client_of_address(request.remote), None)
+        return Client(address, None)
     scheme, _, secret = shown[0].partition(" ")
+    refused = "The token is not valid"
     if len(shown) == 1 and scheme.lower() == _SCHEME:
-        token = tokens.check(secret.strip(" "))
+        try:
+            token = tokens.check(secret.strip(" "))
+        except TokenEndedError as ended:
+            token, refused = None, f"The token {ended}"
         if token is not None:
             return Client(f"token:{token.id}", token)
-    return Client(client_of_address(request.remote), None, refused=True)
+    return Client(address, None, refused)
 
 
 def authorise(client: Client, scopes: tuple[Scope, ...], settings: ServerSettings) -> None:
@@ -51,7 +59,7 @@ def authorise(client: Client, scopes: tuple[Scope, ...], settings: ServerSetting
     wanted = " or ".join(f"'{scope}'" for scope in scopes)
     if client.token is None:
         challenge = f'{_REALM}, error="invalid_token"' if client.refused else _REALM
-        detail = "The token is not valid or no longer in force" if client.refused else f"A token for {wanted} is needed"
+        detail = client.refused or f"A token for {wanted} is needed"
         raise ProblemError(401, "Unauthorized", detail, headers={"WWW-Authenticate": challenge})
     if client.token.scopes.isdisjoint(scopes):
         challenge = f'{_REALM}, error="insufficient_scope", scope="{scopes[0]}"'

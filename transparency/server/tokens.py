@@ -23,8 +23,9 @@ from pathlib import Path
 import sqlite_utils
 
 from transparency.cose import base64url
-from transparency.errors import NotFoundError
+from transparency.errors import NotFoundError, TransparencyError
 from transparency.policy.patterns import Pattern
+from transparency.records.timestamps import rfc3339
 
 _SECRET = re.compile(r"tl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ID_BYTES = 6
@@ -34,6 +35,10 @@ MAX_NOTE_CHARS = 200
 MAX_ISSUERS = 64
 _COLUMNS = "id, scopes, note, created, expires, revoked, issuers, rate"
 _STAR = "*"
+
+
+class TokenEndedError(TransparencyError):
+    """The secret is right, and its token is not in force any more; the message says since when."""
 
 
 class Scope(StrEnum):
@@ -63,7 +68,15 @@ class Token:
     rate: int | None = None
 
     def in_force(self, now: float) -> bool:
-        return self.revoked is None and (self.expires is None or now < self.expires)
+        return not self.ended(now)
+
+    def ended(self, now: float) -> str:
+        """Why it is not in force at *now*; "" if it is."""
+        if self.revoked is not None:
+            return f"was revoked at {_time(self.revoked)}"
+        if self.expires is not None and now >= self.expires:
+            return f"expired at {_time(self.expires)}"
+        return ""
 
     def may_submit_for(self, iss: str) -> bool:
         return not self.issuers or any(names(issuer, iss) for issuer in self.issuers)
@@ -153,7 +166,10 @@ class TokenStore:
         return _token(row)
 
     def check(self, secret: str) -> Token | None:
-        """The token of this secret if it is in force. A wrong secret takes as long as a right one."""
+        """The token of this secret; TokenEndedError if it is not in force. A wrong one takes as long as a right one.
+
+        Why it ended is told to nobody but who has the secret.
+        """
         match = _SECRET.fullmatch(secret)
         if match is None:
             return None
@@ -165,7 +181,10 @@ class TokenStore:
         if row is None or not known:
             return None
         token = _token(row[:-1])
-        return token if token.in_force(self._clock()) else None
+        ended = token.ended(self._clock())
+        if ended:
+            raise TokenEndedError(ended)
+        return token
 
 
 def _create_schema(connection: sqlite3.Connection) -> None:
@@ -195,6 +214,10 @@ def _create_schema(connection: sqlite3.Connection) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _time(seconds: int) -> str:
+    return rfc3339(seconds * 1000) or str(seconds)
 
 
 def _digest(secret: str) -> bytes:
