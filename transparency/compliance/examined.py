@@ -160,7 +160,8 @@ def tokens_of(usage: object) -> int:
     """The tokens of one entry: its total, else what went in and came out."""
     said = _map(usage)
     total = said.get("total")
-    parts = (total,) if type(total) is int else (said.get("input"), said.get("output"))
+    # A total of 0 beside others is a tool that does not count.
+    parts = (total,) if type(total) is int and total > 0 else (said.get("input"), said.get("output"))
     return sum(part for part in parts if type(part) is int and 0 <= part <= MAX_TOKENS)
 
 

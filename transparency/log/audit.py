@@ -19,7 +19,7 @@ from transparency.log.audit_report import AuditFinding, AuditReport, Outcome
 from transparency.log.store import StoredEntry
 from transparency.statements.receipt import SignedHead
 
-__all__ = ["AuditFinding", "AuditReport", "AuditSource", "Outcome", "audit"]
+__all__ = ["AuditFinding", "AuditReport", "AuditSource", "Outcome", "Replaying", "audit", "walk"]
 
 Progress = Callable[[int, int | None], None]
 
@@ -35,16 +35,25 @@ class AuditSource(Protocol):
     def heads(self) -> Iterator[SignedHead]: ...
 
 
+class Replaying(Protocol):
+    """What is shown a log: every entry with the head that first covers it, and each head after its entries."""
+
+    def entry(self, row: StoredEntry, head: SignedHead) -> object: ...
+    def head(self, head: SignedHead) -> None: ...
+
+
 def audit(source: AuditSource, policy_key: bytes, progress: Progress | None = None) -> AuditReport:
     """Replay the log in *source* from entry 0 on. *policy_key* is the pinned thumbprint."""
     report = AuditReport()
     with Replay(policy_key, report) as replay:
-        _walk(source, replay, report, progress or _silent)
+        walk(source, replay, report, progress)
         replay.end()
     return report
 
 
-def _walk(source: AuditSource, replay: Replay, report: AuditReport, progress: Progress) -> None:
+def walk(source: AuditSource, replay: Replaying, report: AuditReport, progress: Progress | None = None) -> None:
+    """Show *replay* the log in *source*, in order; what is missing in it is a finding of *report*."""
+    progress = progress or _silent
     size = source.size()
     entries = source.entries()
     for head in source.heads():

@@ -21,7 +21,7 @@ class TemporarySpill:
         for sql in (
             "PRAGMA journal_mode = OFF",
             f"PRAGMA cache_size = -{_CACHE_KIB}",
-            "CREATE TABLE texts (tbl, key TEXT, number INTEGER, value TEXT, PRIMARY KEY (tbl, key, number)) WITHOUT ROWID",
+            "CREATE TABLE texts (tbl, key, number INTEGER, value, PRIMARY KEY (tbl, key, number)) WITHOUT ROWID",
             "CREATE TABLE numbers (tbl TEXT, key TEXT, number INTEGER, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
             "BEGIN",
         ):
