@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, running, shell
+from tests.cli.test_serving import write_certificate
 from tests.notes.world import ORIGIN, log_signer, log_signers, witness
 from tests.witness.served import cosignatures
 from tests.witness.trees import request, tree_of
@@ -42,6 +44,42 @@ def test_init_prints_the_verifier_keys_and_vkey_prints_them_again(folder: Path, 
     assert [(key.name, key.kind) for key in keys] == [(NAME, COSIGNATURE), (NAME, MLDSA)]
     assert good("witness", "vkey", "--dir", "w").stdout == made.stdout
     assert good("witness", "init", "--dir", "x", "--name", NAME, "--json").stdout.startswith("{")
+
+
+def test_a_witness_with_encrypted_keys_and_tls_is_served(folder: Path, run: Run, good: Run) -> None:
+    """As `transparency serve` does both."""
+    write_certificate(folder)
+    (folder / "words").write_text("correct horse\n")
+    made = good("witness", "init", "--dir", "w", "--name", NAME, "--encrypt-keys", "--passphrase-file", "words")
+    assert all(b"ENCRYPTED" in path.read_bytes() for path in (folder / "w" / "keys").iterdir())
+    assert good("witness", "vkey", "--dir", "w", "--passphrase-file", "words").stdout == made.stdout
+    (folder / "wrong").write_text("battery staple\n")
+    for given in ([], ["--passphrase-file", "wrong"]):
+        refused = run("witness", "serve", "--dir", "w", "--port", "0", *given)
+        assert (refused.exit_code, len(refused.stderr.splitlines())) == (65, 1)
+        assert "passphrase" in refused.stderr
+
+    words = ("--passphrase-file", "words", "--tls-cert", "tls.pem", "--tls-key", "tls.key")
+    trusting = ssl.create_default_context(cafile=folder / "tls.pem")
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0", *words) as (url, _):
+        assert url.startswith("https://")
+        with urllib.request.urlopen(f"{url}/healthz", timeout=30, context=trusting) as answer:  # noqa: S310 - our own
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("--tls-cert", "tls.pem"), 64), (("--tls-cert", "tls.key", "--tls-key", "tls.key"), 65),
+     (("--tls-cert", "no.pem", "--tls-key", "tls.key"), 66)],
+)  # fmt: skip
+def test_tls_files_that_cannot_be_used_are_said_before_anything_listens(
+    folder: Path, made: Path, run: Run, words: tuple[str, ...], code: int
+) -> None:
+    write_certificate(folder)
+
+    result = run("witness", "serve", "--dir", str(made), "--port", "0", *words)
+
+    assert (result.exit_code, "--tls-cert" in result.stderr) == (code, True)
 
 
 def test_a_witness_from_init_to_cosignatures_and_a_fork_that_is_refused(folder: Path, made: Path, good: Run) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from transparency.cli.errors import DISK, OTHER_USER, CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.passphrases import logs_passphrase
+from transparency.cli.passphrases import kept_passphrase
 from transparency.cose import labels
 from transparency.errors import JudgementStaleError, MalformedError, RefusedError, StoreError
 from transparency.log import admin
@@ -33,7 +33,7 @@ _ATTEMPTS = 5
 
 def find_log(data: Path) -> Folder | None:
     """The folder *data* if it holds a log. One that is there and another user's is not taken for none."""
-    folder = Folder(data.absolute(), logs_passphrase())
+    folder = Folder(data.absolute(), kept_passphrase())
     try:
         if not folder.exists():
             return None
@@ -100,7 +100,7 @@ def make_log(data: Path, *, origin: str | None, iss: str | None, watermark: Path
 
 def open_admin(data: Path, *, reading: bool = False, allow_lost_key: bool = False) -> AbstractContextManager[Admin]:
     """The admin face of the log in *data*; if its keys are encrypted and needed, their passphrase is found."""
-    passphrase = None if reading else logs_passphrase()
+    passphrase = None if reading else kept_passphrase()
     return admin.open_admin(data, reading=reading, allow_lost_key=allow_lost_key, passphrase=passphrase)
 
 

@@ -8,7 +8,7 @@ import click
 
 from transparency.cli.folders import check_names, make_log, refuse_existing_log
 from transparency.cli.output import done, note, print_json, warn
-from transparency.cli.passphrases import new_logs_passphrase
+from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import data_option, json_option
 from transparency.policy.keyset import RECEIPT_ALGORITHMS
 
@@ -49,7 +49,7 @@ def command(
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     for stray in marks_beside(data):
         warn(f"{stray} is the mark of another log that was in {data}; this is a new one, with new keys")
-    passphrase = new_logs_passphrase() if encrypt_keys else None
+    passphrase = new_kept_passphrase() if encrypt_keys else None
     created = make_log(
         data, origin=origin, iss=iss, watermark=watermark, receipt_alg=receipt_alg, passphrase=passphrase
     )

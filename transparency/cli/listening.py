@@ -1,17 +1,31 @@
-"""Where a server is to listen and write, tried before a log is made or opened: a slip leaves nothing behind."""
+"""How a server is to listen and write, tried before a folder is made or opened: a slip leaves nothing behind.
+
+The log's server and the witness' do it alike.
+"""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
 from yarl import URL
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import STDIO
+from transparency.cli.output import warn
 
+if TYPE_CHECKING:
+    from transparency.server.settings import ServerSettings
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 _REASONS = {
     errno.EADDRINUSE: "the address is in use",
     errno.EADDRNOTAVAIL: "not an address of this machine",
@@ -77,3 +91,52 @@ def check_can_append(access_log: str | None) -> None:
             pass
     except OSError as error:
         raise CommandError(Exit.CANNOT_WRITE, f"--access-log {access_log}: {error.strerror}") from error
+
+
+def tls_options(function: _F) -> _F:
+    """``--tls-cert`` and ``--tls-key``."""
+    function = click.option("--tls-key", type=click.Path(path_type=Path), metavar="PEM", help="Its private key.")(
+        function
+    )
+    return click.option(
+        "--tls-cert", type=click.Path(path_type=Path), metavar="PEM", help="Certificate chain; serves https."
+    )(function)
+
+
+def check_tls(cert: Path | None, key: Path | None) -> None:
+    from transparency.server.settings import ServerSettings
+    from transparency.server.site import tls_context
+
+    if (cert is None) != (key is None):
+        raise CommandError(Exit.USAGE, "--tls-cert and --tls-key belong together")
+    try:
+        tls_context(ServerSettings(tls_cert=cert, tls_key=key))
+    except ssl.SSLError as error:
+        raise CommandError(
+            Exit.BAD_INPUT, "--tls-cert and --tls-key are not a certificate chain and its key"
+        ) from error
+    except OSError as error:
+        raise CommandError(Exit.NO_INPUT, f"--tls-cert or --tls-key: {error.strerror}") from error
+
+
+def warn_of_plain_http(settings: ServerSettings) -> None:
+    if settings.tls_cert is None and not _is_loopback(settings.host):
+        warn(f"plain HTTP on {settings.host}: put a proxy with TLS in front, or give --tls-cert and --tls-key")
+
+
+def fit_connections(settings: ServerSettings) -> ServerSettings:
+    """As many connections as there may be open files, beside those the server itself needs."""
+    from transparency.server.limits import RESERVED_FILES, allow_files
+
+    room = allow_files(settings.max_connections + RESERVED_FILES) - RESERVED_FILES
+    if room >= settings.max_connections:
+        return settings
+    warn(f"this process may open files for {max(room, 1)} connections, not {settings.max_connections}: see ulimit -n")
+    return replace(settings, max_connections=max(room, 1))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -12,7 +12,7 @@ from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
 from transparency.cli.output import BAD, GOOD, done, note, out, print_json, print_tree, progress, safe, timestamp, warn
-from transparency.cli.passphrases import logs_passphrase, new_logs_passphrase
+from transparency.cli.passphrases import kept_passphrase, new_kept_passphrase
 from transparency.cli.settings import data_option, json_option
 from transparency.log import backup as backups
 from transparency.log import copies
@@ -156,7 +156,7 @@ def restore(
     if new_origin is not None:
         check_names(new_origin or None, None)
         # A log whose keys were encrypted is followed by one whose keys are.
-        passphrase = new_logs_passphrase() if Folder(source.absolute()).encrypts else None
+        passphrase = new_kept_passphrase() if Folder(source.absolute()).encrypts else None
         with storage(f"copying {source} to {data}"):
             created = backups.restore_as_new(
                 source, data, clock=system_clock, origin=new_origin or None, passphrase=passphrase
@@ -175,7 +175,7 @@ def restore(
     with storage(f"copying {source} to {data}"):
         size = backups.restore(
             source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark,
-            passphrase=logs_passphrase(),
+            passphrase=kept_passphrase(),
         )  # fmt: skip
     if as_json:
         print_json({"data": str(data), "size": size})

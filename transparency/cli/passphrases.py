@@ -25,15 +25,15 @@ _META: Final = __name__
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def passphrase_option(*, of_the_log: bool = False) -> Callable[[_F], _F]:
-    """``--passphrase-file``. *of_the_log*: not handed to the command, but kept for :func:`logs_passphrase`."""
-    whose = "The passphrase of the log's keys" if of_the_log else "The key's passphrase"
+def passphrase_option(*, keeper: str | None = None) -> Callable[[_F], _F]:
+    """``--passphrase-file``. *keeper*: of the keys in its folder; not handed over, but kept for `kept_passphrase`."""
+    whose = "The key's passphrase" if keeper is None else f"The passphrase of the {keeper}'s keys"
     return click.option(
         "--passphrase-file",
         type=click.Path(),
         metavar="FILE",
-        expose_value=not of_the_log,
-        callback=_keep if of_the_log else None,
+        expose_value=keeper is None,
+        callback=None if keeper is None else _keep,
         help=f"{whose} is this file's first line. Else [{VARIABLE}], else asked for.",
     )
 
@@ -68,13 +68,13 @@ def new_passphrase(path: str | None) -> bytes:
     return passphrase
 
 
-def logs_passphrase() -> Callable[[], bytes | None]:
-    """Asked at most once in a command, and only if one of the log's keys is encrypted."""
+def kept_passphrase() -> Callable[[], bytes | None]:
+    """Asked at most once in a command, and only if one of the folder's keys is encrypted."""
     path = _kept()
     return functools.cache(lambda: find_passphrase(path))
 
 
-def new_logs_passphrase() -> bytes:
+def new_kept_passphrase() -> bytes:
     return new_passphrase(_kept())
 
 

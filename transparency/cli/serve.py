@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import ssl
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -17,19 +15,26 @@ from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, find_log, make_log, refuse_existing_log
 from transparency.cli.init import log_creation_options
-from transparency.cli.listening import cannot_listen, check_base_url, check_can_append, check_can_listen
-from transparency.cli.output import done, note, warn
-from transparency.cli.passphrases import logs_passphrase
+from transparency.cli.listening import (
+    cannot_listen,
+    check_base_url,
+    check_can_append,
+    check_can_listen,
+    check_tls,
+    fit_connections,
+    tls_options,
+    warn_of_plain_http,
+)
+from transparency.cli.output import done, note
+from transparency.cli.passphrases import kept_passphrase
 from transparency.cli.publishing import publish_options, publish_settings
 from transparency.cli.settings import data_option
 from transparency.cli.token import DAMAGED
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.log.mark import marks_beside
-from transparency.server.limits import RESERVED_FILES, allow_files
 from transparency.server.serve import serve
 from transparency.server.settings import ServerSettings
-from transparency.server.site import tls_context
 from transparency.server.tokens import TokenStore
 
 
@@ -41,8 +46,7 @@ from transparency.server.tokens import TokenStore
     "--open", "is_open", is_flag=True, help="No tokens for submitting and reading. Signatures and policy still apply."
 )
 @click.option("--public", is_flag=True, help="No tokens for reading.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), metavar="PEM", help="Certificate chain; serves https.")
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="PEM", help="Its private key.")
+@tls_options
 @click.option("--base-url", metavar="URL", help="How clients reach the log behind a proxy.")
 @click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", help="Requests a minute and client; 0 lifts the limit."
@@ -83,12 +87,12 @@ def command(
         "rate_limit": rate_limit, "max_artifact_bytes": max_artifact_bytes, "max_uploads": max_uploads,
         "max_connections": max_connections, "max_connections_per_address": max_connections_per_address,
     }  # fmt: skip
-    settings = _fit(_settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds))
+    settings = fit_connections(_settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds))
     publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
     _prepare(data, origin, iss, watermark)
-    log = Log.open(data, watermark=watermark, passphrase=logs_passphrase())
+    log = Log.open(data, watermark=watermark, passphrase=kept_passphrase())
     path = Folder(data.absolute()).access
     try:
         with storage(path, DAMAGED):
@@ -113,8 +117,7 @@ def _settings(
     host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
     base_url: str | None, access_log: str | None, bounds: Mapping[str, int | None],
 ) -> ServerSettings:  # fmt: skip
-    if (tls_cert is None) != (tls_key is None):
-        raise CommandError(Exit.USAGE, "--tls-cert and --tls-key belong together")
+    check_tls(tls_cert, tls_key)
     if base_url is not None:
         check_base_url(base_url)
     settings = ServerSettings(
@@ -123,25 +126,7 @@ def _settings(
     )  # fmt: skip
     # A limit that may be 0 is lifted by it.
     given: dict[str, Any] = {name: bound or None for name, bound in bounds.items() if bound is not None}
-    settings = replace(settings, **given)
-    try:
-        tls_context(settings)
-    except ssl.SSLError as error:
-        raise CommandError(
-            Exit.BAD_INPUT, "--tls-cert and --tls-key are not a certificate chain and its key"
-        ) from error
-    except OSError as error:
-        raise CommandError(Exit.NO_INPUT, f"--tls-cert or --tls-key: {error.strerror}") from error
-    return settings
-
-
-def _fit(settings: ServerSettings) -> ServerSettings:
-    """As many connections as there may be open files, beside those the log needs."""
-    room = allow_files(settings.max_connections + RESERVED_FILES) - RESERVED_FILES
-    if room >= settings.max_connections:
-        return settings
-    warn(f"this process may open files for {max(room, 1)} connections, not {settings.max_connections}: see ulimit -n")
-    return replace(settings, max_connections=max(room, 1))
+    return replace(settings, **given)
 
 
 def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None) -> None:
@@ -183,12 +168,4 @@ def _advise(data: Path, log: Log, tokens: TokenStore, settings: ServerSettings) 
         note(f"nobody may register yet: transparency issuer add --data {data} --iss URI --key issuer.pub.pem")
     if not settings.open and not tokens.list():
         note(f"clients need a token: transparency token create --data {data}   (or serve with --open)")
-    if settings.tls_cert is None and not _is_loopback(settings.host):
-        warn(f"plain HTTP on {settings.host}: put a proxy with TLS in front, or give --tls-cert and --tls-key")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    warn_of_plain_http(settings)

@@ -126,7 +126,7 @@ def data_option(*, keys: bool = True) -> Callable[[_F], _F]:
 
     def decorate(function: _F) -> _F:
         if keys:
-            function = passphrase_option(of_the_log=True)(function)
+            function = passphrase_option(keeper="log")(function)
         return click.option(
             "--data", "data", required=True, envvar="TRANSPARENCY_DATA", type=click.Path(path_type=Path), metavar="DIR",
             help="The log's data folder [TRANSPARENCY_DATA].",

@@ -9,7 +9,17 @@ import click
 from transparency.cli import witness_logs, witness_overrides
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
+from transparency.cli.listening import (
+    cannot_listen,
+    check_can_append,
+    check_can_listen,
+    check_tls,
+    fit_connections,
+    tls_options,
+    warn_of_plain_http,
+)
 from transparency.cli.output import done, note, print_json
+from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import json_option
 from transparency.cli.witness_folders import dir_option, require_witness
 from transparency.errors import NoteError
@@ -28,12 +38,13 @@ command.add_command(witness_overrides.renew)
 
 
 @command.command(epilog="\b\nExample: transparency witness init --dir ./witness --name witness.example/w1")
-@dir_option()
+@dir_option(keys=True)
 @click.option("--name", required=True, metavar="NAME", help="Its name in every cosignature, for ever: a URL, no https.")
 @click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
               help="Its high-water mark. Default: beside the folder, not in it.")  # fmt: skip
+@click.option("--encrypt-keys", is_flag=True, help="Encrypt its private keys with a passphrase.")
 @json_option()
-def init(folder: Path, name: str, watermark: Path | None, as_json: bool) -> None:
+def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as_json: bool) -> None:
     """Make a witness in DIR: two keys, Ed25519 and ML-DSA-44, and a state in which nothing is cosigned.
 
     Its verifier keys are printed, one a line: publish them.
@@ -47,8 +58,9 @@ def init(folder: Path, name: str, watermark: Path | None, as_json: bool) -> None
         raise CommandError(Exit.USAGE, f"--name cannot be used: {error}", "It is like witness.example/w1.") from error
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{folder} is not an empty folder", "Name another.")
+    passphrase = new_kept_passphrase() if encrypt_keys else None
     with storage(folder):
-        made = create_witness(folder, name, watermark)
+        made = create_witness(folder, name, watermark, passphrase)
     vkeys = [key.text for key in made.load_keys().vkeys]
     if as_json:
         print_json({"dir": str(folder), "name": name, "vkeys": vkeys})
@@ -59,24 +71,26 @@ def init(folder: Path, name: str, watermark: Path | None, as_json: bool) -> None
 
 
 @command.command(epilog="\b\nExample: transparency witness vkey --dir ./witness")
-@dir_option()
+@dir_option(keys=True)
 def vkey(folder: Path) -> None:
     """Print the verifier keys of a witness, one a line: the Ed25519 one, then the ML-DSA-44 one."""
     _print_lines([key.text for key in require_witness(folder).load_keys().vkeys])
 
 
 @command.command(epilog="\b\nExample: transparency witness serve --dir ./witness --port 8090")
-@dir_option()
+@dir_option(keys=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8090, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", help="Requests a minute and address; 0 lifts the limit."
 )
 @click.option("--access-log", metavar="FILE", help="Structured access log; - is stderr.")
+@tls_options
 @click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The mark, if it was moved.")
 def serve(
-    folder: Path, host: str, port: int, rate_limit: int | None, access_log: str | None, watermark: Path | None
-) -> None:
+    folder: Path, host: str, port: int, rate_limit: int | None, access_log: str | None, tls_cert: Path | None,
+    tls_key: Path | None, watermark: Path | None,
+) -> None:  # fmt: skip
     """Run the witness in DIR until SIGTERM or Ctrl-C.
 
     When it is ready, one line with its URL is printed: the submission prefix and the monitoring prefix. Logs that are
@@ -84,16 +98,21 @@ def serve(
     """
     import asyncio
 
-    from transparency.cli.listening import cannot_listen, check_can_append, check_can_listen
     from transparency.server.settings import ServerSettings
     from transparency.witness.serve import serve as run
     from transparency.witness.state import open_state
 
     found = require_witness(folder)
+    check_tls(tls_cert, tls_key)
     check_can_listen(host, port)
     check_can_append(access_log)
     limit = ServerSettings().rate_limit if rate_limit is None else rate_limit or None
-    settings = ServerSettings(host=host, port=port, rate_limit=limit, access_log=access_log)
+    settings = fit_connections(
+        ServerSettings(
+            host=host, port=port, rate_limit=limit, access_log=access_log, tls_cert=tls_cert, tls_key=tls_key
+        )
+    )
+    warn_of_plain_http(settings)
     with storage(found.state), open_state(found, watermark=watermark) as state:
         try:
             asyncio.run(run(found, state, settings, click.echo))

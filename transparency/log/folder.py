@@ -84,7 +84,7 @@ class Folder:
         return any(is_encrypted(path.read_bytes()) for path in self.keys.glob("*.pem"))
 
     def save_key(self, role: str, key: PrivateKey) -> Path:
-        return self.write_key(role, key, self._ask() if self.encrypts else None)
+        return self.write_key(role, key, ask(self.passphrase) if self.encrypts else None)
 
     def write_key(self, role: str, key: PrivateKey, password: bytes | None) -> Path:
         path = self._key_path(role, key.public, ".pem")
@@ -115,17 +115,11 @@ class Folder:
 
     def _read_key(self, path: Path, public: PublicKey) -> PrivateKey:
         pem = path.read_bytes()
-        password = self._ask() if is_encrypted(pem) else None
+        password = ask(self.passphrase) if is_encrypted(pem) else None
         return PrivateKey.from_pem(pem, password, alg=public.alg).with_kid(public.kid)
 
     def _open_signer(self, path: Path) -> Signer:
         return load_signer(path.read_text(encoding="utf-8").removesuffix("\n"))
-
-    def _ask(self) -> bytes:
-        password = None if self.passphrase is None else self.passphrase()
-        if password is None:
-            raise PassphraseError("it is encrypted and needs a passphrase")
-        return password
 
     def _key_path(self, role: str, public: PublicKey, ending: str) -> Path:
         return self.keys / f"{role}-{public.thumbprint.hex()[:16]}{ending}"
@@ -168,6 +162,13 @@ class Config:
             f"policy-key-thumbprint = {quote(self.policy_key.hex())}",
         ]
         create_durably(path, ("\n".join(lines) + "\n").encode("utf-8"), mode=0o644)
+
+
+def ask(passphrase: Passphrase | None) -> bytes:
+    password = None if passphrase is None else passphrase()
+    if password is None:
+        raise PassphraseError("it is encrypted and needs a passphrase")
+    return password
 
 
 class Ownership:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import LogUnusableError, MalformedError, NoteError
 from transparency.log.durable import create_durably, sync_folder
+from transparency.log.folder import Passphrase
 from transparency.log.mark import Mark, MarkValue, check_outside, default_path
 from transparency.policy.toml import Table, load, quote
 from transparency.witness import schema
@@ -23,7 +24,10 @@ from transparency.witness.logs import LogList
 
 @dataclass(frozen=True, slots=True)
 class WitnessFolder:
+    """*passphrase* is asked if the keys are encrypted, and not before."""
+
     path: Path
+    passphrase: Passphrase | None = field(default=None, repr=False, compare=False)
 
     @property
     def config(self) -> Path:
@@ -49,7 +53,7 @@ class WitnessFolder:
         return self.config.exists() or self.state.exists()
 
     def load_keys(self) -> WitnessKeys:
-        return load_keys(self.keys, WitnessConfig.read(self.config).name)
+        return load_keys(self.keys, WitnessConfig.read(self.config).name, self.passphrase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,13 @@ class WitnessConfig:
         create_durably(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
 
 
-def create_witness(path: Path, name: str, watermark: Path | None = None) -> WitnessFolder:
-    """A new witness in *path*, which must be absent or empty. Whoever looks sees nothing, or all of it."""
+def create_witness(
+    path: Path, name: str, watermark: Path | None = None, passphrase: bytes | None = None
+) -> WitnessFolder:
+    """A new witness in *path*, which must be absent or empty. Whoever looks sees nothing, or all of it.
+
+    With a *passphrase* its private keys are encrypted.
+    """
     check_witness_name(name)
     path = path.absolute()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -97,7 +106,7 @@ def create_witness(path: Path, name: str, watermark: Path | None = None) -> Witn
     try:
         making.path.mkdir(mode=0o700, parents=True)
         making.keys.mkdir(mode=0o700)
-        make_keys(making.keys)
+        make_keys(making.keys, passphrase)
         schema.create(making.state)
         LogList.write(making.logs, {})
         WitnessConfig(name, mark).write(making.config)
@@ -113,4 +122,4 @@ def create_witness(path: Path, name: str, watermark: Path | None = None) -> Witn
         sync_folder(path.parent)
     finally:
         shutil.rmtree(making.path, ignore_errors=True)
-    return WitnessFolder(path)
+    return WitnessFolder(path, None if passphrase is None else lambda: passphrase)

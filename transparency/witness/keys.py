@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from transparency.cose.algorithms import ED25519, ML_DSA_44
-from transparency.cose.keys import PrivateKey, Signer
-from transparency.errors import LogUnusableError, MalformedError, NoteError, UnsupportedAlgorithmError
+from transparency.cose.keys import PrivateKey, Signer, is_encrypted
+from transparency.errors import LogUnusableError, MalformedError, NoteError, PassphraseError, UnsupportedAlgorithmError
 from transparency.log.durable import create_durably
+from transparency.log.folder import Passphrase, ask
 from transparency.notes.note import Signature
 from transparency.notes.numbers import check_name
 from transparency.notes.signer import CosignatureSigner
@@ -54,26 +55,29 @@ def check_witness_name(name: str) -> None:
         raise NoteError("key name: has a character that cannot be printed")
 
 
-def make_keys(folder: Path) -> None:
-    """New keys in *folder*, readable by their owner only."""
+def make_keys(folder: Path, passphrase: bytes | None = None) -> None:
+    """New keys in *folder*, readable by their owner only, and encrypted if there is a *passphrase*."""
     for file, alg in FILES.items():
-        create_durably(folder / file, PrivateKey.generate(alg).to_pem(), mode=0o600)
+        create_durably(folder / file, PrivateKey.generate(alg).to_pem(passphrase), mode=0o600)
 
 
-def load_keys(folder: Path, name: str) -> WitnessKeys:
+def load_keys(folder: Path, name: str, passphrase: Passphrase | None = None) -> WitnessKeys:
     """The keys in *folder*; one that others may read is refused, as ssh does it."""
-    return WitnessKeys(name, [_load(folder / file, alg) for file, alg in FILES.items()])
+    return WitnessKeys(name, [_load(folder / file, alg, passphrase) for file, alg in FILES.items()])
 
 
-def _load(path: Path, alg: int) -> PrivateKey:
+def _load(path: Path, alg: int, passphrase: Passphrase | None) -> PrivateKey:
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             pem = file.read()
         if mode & 0o077:
             raise LogUnusableError(f"{path} can be read by others (mode {mode:04o}); chmod 600 it, if they have not")
-        return PrivateKey.from_pem(pem, alg=alg)
+        password = ask(passphrase) if is_encrypted(pem) else None
+        return PrivateKey.from_pem(pem, password, alg=alg)
     except OSError as error:
         raise LogUnusableError(f"the witness key {path} cannot be read: {error.strerror}") from error
+    except PassphraseError as error:
+        raise PassphraseError(f"the witness key {path} cannot be read: {error}") from error
     except (MalformedError, UnsupportedAlgorithmError) as error:
         raise LogUnusableError(f"the witness key {path} cannot be used: {error}") from error
