@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, serving, shell
 
 ISS = "https://acme.example"
 
@@ -48,3 +49,25 @@ def test_a_limit_that_cannot_be_meant_is_a_usage_error(run: Run, log: Path, word
 
     assert refused.exit_code == 64, refused.output
     assert refused.stdout == ""
+
+
+def test_a_token_that_is_revoked_is_refused_by_the_running_server_on_the_same_connection(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        made = json.loads(shell("token", "create", "--data", "log", "--scope", "read", "--json", cwd=tmp_path).stdout)
+        connection = http.client.HTTPConnection("127.0.0.1", int(served.url.rpartition(":")[2]), timeout=30)
+
+        def read() -> tuple[int, bytes]:
+            connection.request("GET", "/export/heads", headers={"Authorization": f"Bearer {made['secret']}"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        before = read()
+        socket = connection.sock
+        revoked = shell("token", "revoke", "--data", "log", made["id"], cwd=tmp_path)
+        after = read()
+
+        assert revoked.returncode == 0
+        assert before[0] == 200
+        assert (after[0], b"The token was revoked at" in after[1]) == (401, True)
+        assert connection.sock is socket, "it was the same connection"
+        connection.close()

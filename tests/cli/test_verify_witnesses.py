@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 from tests.notes.world import log_signer
 from tests.verifier.test_seen import forked, with_receipt
 from tests.verifier.witnessing import checkpoint, policy, proof
-from tests.verifier.world import ISS, ISSUER, LOG_ISS, LOG_KEY, ORIGIN, Log, registered
+from tests.verifier.world import ISS, ISSUER, LOG_ISS, LOG_KEY, ORIGIN, OTHER_LOG_KEY, Log, registered
 from transparency.verifier.evidence import Evidence
 
 TRUST = ("--trust", "trust.toml")
@@ -143,3 +143,27 @@ def test_slips_are_said_in_one_line(run: Run, folder: Path, log: Log, words: tup
     result = run("verify", *words)
 
     assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1)
+
+
+def test_a_receipt_under_a_compromised_key_counts_with_witnesses_or_a_good_head_and_with_nothing_less(
+    run: Run, folder: Path, log: Log
+) -> None:
+    """Design §8: a witnessed checkpoint, or a consistency path to a head of a good key."""
+    (folder / "good.pem").write_bytes(OTHER_LOG_KEY.public.to_pem())
+    text = (folder / "trust.toml").read_text()
+    stolen = '{ file = "log.pem", compromised-since = 2020-01-01T00:00:00Z }, "good.pem"'
+    (folder / "trust.toml").write_text(text.replace('"log.pem"', stolen))
+    (folder / "alone.tlog-proof").write_bytes(proof(log, 5, checkpoint(log, cosigned_by=())))
+    (folder / "cosigned.tlog-proof").write_bytes(proof(log, 5))
+    size = len(log.entries)
+    log.add(b"\x01" * 32)
+    renewed = Log(OTHER_LOG_KEY, entries=log.entries)
+    (folder / "same-key.cose").write_bytes(log.consistency(size, size + 1))
+    (folder / "good-key.cose").write_bytes(renewed.consistency(size, size + 1))
+    verify = ("verify", "x.t.cose", *TRUST)
+
+    assert run(*verify).exit_code == 1
+    assert run(*verify, "--consistency", "same-key.cose").exit_code == 1
+    assert run(*ASKED, "--proof", "alone.tlog-proof").exit_code == 1
+    assert run(*verify, "--consistency", "good-key.cose").exit_code == 0
+    assert run(*ASKED, "--proof", "cosigned.tlog-proof").exit_code == 0
