@@ -138,8 +138,20 @@ async def test_entries_are_compressed_for_who_can_read_that(site: Served) -> Non
     assert gzip.decompress(packed.body) == plain.body
     assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
     assert plain.headers["ETag"] != packed.headers["ETag"]
-    for refused in ("gzip;q=0", "gzip;q=0.000", "br", "gzip;q=x"):
+    wild = await site.get("/tile/entries/000.p/2", Accept_Encoding="br;q=0, *;q=0.1")
+    assert wild.body == packed.body
+    for refused in ("gzip;q=0", "gzip;q=0.000", "br", "gzip;q=x", "gzip;q=0, *", "*, GZIP ; q=0.0", "*;q=0"):
         assert "Content-Encoding" not in (await site.get("/tile/entries/000.p/2", Accept_Encoding=refused)).headers
+
+
+async def test_there_are_no_addenda(site: Served) -> None:
+    """AD-1: the draft asks every entry to end with a digest index; here it is a digest (LEAF-2), so none is claimed."""
+    digest = "00" * 32
+
+    assert (await site.get("/addenda.v1")).status == 404
+    assert (await site.get(f"/addenda/00/00/{digest}")).status == 404
+    bundle = await site.get("/tile/entries/000.p/2", Accept_Encoding="identity")
+    assert [len(entry) for entry in read_bundle(bundle.body, 2)] == [32, 32]
 
 
 async def test_a_tile_that_the_client_has_is_not_sent_again(site: Served) -> None:

@@ -51,6 +51,16 @@ async def test_the_monitoring_endpoint_has_the_log_s_lines_and_the_cosignatures_
     assert base64.b64encode(tree.root()) in reply.body
 
 
+async def test_a_witness_does_not_pretend_to_be_a_mirror(folder: WitnessFolder) -> None:
+    """M-1, M-2, M-3: it keeps no entries, so it takes none and serves no tiles; its cosignatures promise neither."""
+    async with served(folder) as client:
+        await _sizes(client, tree_of(5), [5])
+
+        assert (await client.send("POST", "/add-entries", b"")).status == 404
+        for path in ("tile/0/000.p/5", "tile/entries/000.p/5"):
+            assert (await client.send("GET", f"/{origin_hash(ORIGIN)}/{path}")).status == 404
+
+
 async def test_metrics_count_checkpoints_by_log_and_answer(folder: WitnessFolder) -> None:
     tree = tree_of(5)
     async with served(folder) as client:

@@ -247,6 +247,21 @@ async def test_two_roots_for_one_size_are_kept_whatever_the_old_size_says(folder
     assert TREE.checkpoint(5).text in kept[0].recorded
 
 
+async def test_a_fault_of_the_witness_itself_stops_it_and_leaves_nobody_waiting(
+    folder: WitnessFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(folder) as client:
+        assert (await client.add(request(TREE, 0, 5))).status == 200
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("for this test")
+
+        monkeypatch.setattr(client.keeper._state, "commit", broken)
+        assert (await client.add(request(TREE, 5, 6))).status == 503
+        assert client.keeper.failed.is_set()
+        assert (await client.add(request(TREE, 5, 6))).status == 503
+
+
 async def test_a_witness_that_cannot_write_answers_503_and_stops(folder: WitnessFolder) -> None:
     async with served(folder) as client:
         assert (await client.add(request(TREE, 0, 5))).status == 200

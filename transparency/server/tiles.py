@@ -24,8 +24,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 _LONGEST_AGE: Final = 5
 _ENTRIES: Final = "entries/"
-# A coding with q=0 is refused (RFC 9110 §12.5.3).
-_GZIP: Final = re.compile(r"(?:gzip|x-gzip|\*)[ \t]*(?:;[ \t]*q=(?!0(?:\.0*)?$)[01](?:\.[0-9]{0,3})?)?", re.IGNORECASE)
+_CODING: Final = re.compile(r"(gzip|x-gzip|\*)[ \t]*(?:;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?", re.IGNORECASE)
 
 
 async def checkpoint(request: web.Request) -> web.StreamResponse:
@@ -54,12 +53,18 @@ async def tile(request: web.Request) -> web.StreamResponse:
 
 def _compressed(request: web.Request, body: bytes) -> web.Response:
     """Entries "SHOULD be compressed at the HTTP layer": for whoever says that it can read it."""
-    offered = [part.strip() for value in request.headers.getall("Accept-Encoding", ()) for part in value.split(",")]
     headers = {"Vary": "Accept-Encoding"}
-    if any(_GZIP.fullmatch(part) for part in offered):
+    if _takes_gzip(",".join(request.headers.getall("Accept-Encoding", ()))):
         body = gzip.compress(body, compresslevel=6, mtime=0)
         headers["Content-Encoding"] = "gzip"
     return answer(request, body, media.OCTETS, FOR_EVER, headers)
+
+
+def _takes_gzip(offered: str) -> bool:
+    """RFC 9110 §12.5.3: a weight of 0 refuses, and ``*`` is about what is not named."""
+    found = [match for part in offered.split(",") if (match := _CODING.fullmatch(part.strip(" \t")))]
+    weights = {match[1].lower().removeprefix("x-"): float(match[2] or 1) for match in found}
+    return weights.get("gzip", weights.get("*", 0)) > 0
 
 
 def answer(

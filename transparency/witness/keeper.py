@@ -19,6 +19,7 @@ from typing import Final
 from transparency.errors import OverloadedError, StoreError
 from transparency.notes.checkpoint_text import origin_hash
 from transparency.server.limits import RateLimiter
+from transparency.server.protocol import log_unexpected
 from transparency.witness.decide import Answer, Approved, Submission, judge, read_submission
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.logs import LogList
@@ -101,8 +102,13 @@ class Keeper:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
                 bodies = [body for body, _ in batch]
-                # Shielded: a batch that is under way is always brought to its end, and its clients told.
-                outcomes = await asyncio.shield(loop.run_in_executor(self._worker, self._process, bodies))
+                outcomes: Sequence[Outcome]
+                try:
+                    # Shielded: a batch that is under way is always brought to its end.
+                    outcomes = await asyncio.shield(loop.run_in_executor(self._worker, self._process, bodies))
+                except Exception as error:  # noqa: BLE001 - whatever it was: nobody knows what was kept
+                    log_unexpected("the keeper", error)
+                    outcomes = [StoreError(f"the state is in doubt ({type(error).__name__})")] * len(batch)
                 self._release([answered for _, answered in batch], outcomes)
 
     def _release(self, waiting: Sequence[asyncio.Future[Answer]], outcomes: Sequence[Outcome]) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from transparency.client.client import LogClient
 from transparency.client.search import SearchPage
+from transparency.errors import UnreachableError
 from transparency.witness.monitor_alarms import Match
 
 KINDS: Final = ("issuer", "subject", "session")
@@ -32,5 +33,6 @@ async def search_new(
             if start <= hit.index < size:
                 yield Match(origin, str(client.url), kind, value, hit.index, hit.entry_id)
         if page.after is not None and page.after <= after:
-            return  # a log that does not get on would keep us here
+            # It would keep us here for ever, and whatever it does not tell would count as searched.
+            raise UnreachableError(f"{client.url} gives the same page of its search again")
         after = after if page.after is None else page.after
