@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +72,34 @@ async def test_a_store_that_fails_in_the_middle_stops_the_log_and_the_next_start
     await log.stop()
 
     await check_finished(made, indexes)
+
+
+async def test_while_the_database_is_written_anew_reads_are_answered_and_registrations_wait(tmp_path: Path) -> None:
+    """docs/retention.md says so: nobody is refused for it, and nothing is lost."""
+    made, indexes = await filled(tmp_path)
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Copying(FaultyStore):
+        def scrub(self) -> str:
+            begun.set()
+            assert go_on.wait(60)
+            return super().scrub()
+
+    log = made.made.open(wrap_store=Copying)
+    await log.start()
+    erasing_it = asyncio.create_task(erasing.by_order(log, indexes[1]))
+    assert await asyncio.to_thread(begun.wait, 60)
+    registering = asyncio.create_task(log.register(made.issuer.sign(b"meanwhile")))
+    await asyncio.sleep(0)
+
+    assert log.statement(indexes[0])
+    assert log.receipt(indexes[1])
+    assert not registering.done()
+
+    go_on.set()
+    assert (await registering).new
+    assert (await erasing_it).unfinished == ""
+    await log.stop()
 
 
 async def test_a_registration_that_fails_erases_nothing_and_one_that_only_looks_so_is_carried_out(
