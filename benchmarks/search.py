@@ -1,11 +1,15 @@
 """What search costs: a store of a million entries, each query a few hundred times, the index made anew.
 
     python benchmarks/search.py [entries] [folder]
+    python benchmarks/search.py --rebuild [entries]
 
 The store is filled straight through ``Store.commit`` with statements that look signed and are not (nobody checks them
 here), each with a small Claude Code session in it; a tenth are hash envelopes whose record is not there. Indexing runs
 as the worker does it: read, parse, walk, write. Queries go through ``search``, as the server's thread runs them, on a
 connection of their own each; HTTP and JSON come on top. Values are taken at random among those that are there.
+
+With ``--rebuild`` nothing is timed: the index grows with the log, batch by batch; every kind of query is answered, page
+by page up to 2,000 hits; the index's files are deleted, it is made anew in one go, and every answer must be the same.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from transparency.cose import labels
@@ -47,6 +52,7 @@ START = 1_700_000_000
 ISSUERS, MODELS, TOOLS, FILES, AGENTS = 200, 12, 40, 5_000, 30
 RUNS = 300
 MS = 1000.0
+REBUILD_ENTRIES, REBUILD_RUNS, REBUILD_HITS = 20_000, 20, 2_000
 
 
 def session(number: int) -> bytes:
@@ -94,7 +100,7 @@ def issuer(number: int) -> str:
     return f"https://issuer-{number % ISSUERS}.example"
 
 
-def fill(folder: Folder, count: int) -> None:
+def fill(folder: Folder, count: int, grown: Callable[[SqliteStore], object] = lambda _: None) -> None:
     schema.create(folder.database, EMPTY_ROOT)
     store = SqliteStore(folder.database, synchronous="OFF")
     tip = store.take_over()
@@ -104,6 +110,7 @@ def fill(folder: Folder, count: int) -> None:
         head = SignedHead(start + len(entries), root, START + start // 10, b"kid", b"protected", b"signature")
         store.commit(Commit(tip, entries, {}, head))
         tip = Tip(head.size, root, tip.epoch)
+        grown(store)
     store.close()
 
 
@@ -172,6 +179,51 @@ def rebuild(index: SearchIndex, store: SqliteStore, artifacts: ArtifactStore, co
         f"index made in {took:.0f} s, of which {worked:.0f} s of work ({worked / count * 1e6:.0f} µs an entry), "
         f"{size / count:.0f} bytes an entry"
     )
+
+
+def answers(index: SearchIndex, count: int) -> dict[tuple[str, int], tuple[int, bytes]]:
+    """Of each query how many entries it found and the digest of all that is said of them; both orders, every page."""
+    found = {}
+    for name, make in queries(count).items():
+        chance = random.Random(name)
+        for number in range(REBUILD_RUNS):
+            asked = replace(make(chance), newest_first=number % 2 == 0, size=count)
+            hits, digest, after = 0, hashlib.sha256(), None
+            while True:
+                page = search(index, replace(asked, after=after))
+                for hit in page.hits:
+                    digest.update(repr(hit).encode())
+                hits += len(page.hits)
+                after = page.after
+                if after is None or hits >= REBUILD_HITS:
+                    break
+            found[name, number] = (hits, digest.digest())
+    return found
+
+
+def compare_rebuilt(count: int) -> None:
+    """Answers of an index that grew with the log, and of one made anew after its files were deleted."""
+    with tempfile.TemporaryDirectory(prefix="search-") as name:
+        folder = Folder(Path(name))
+        artifacts = ArtifactStore(folder.artifacts)
+        with SearchIndex(folder.search) as index:
+            fill(folder, count, lambda store: index.catch_up(store, artifacts))
+            before = answers(index, count)
+        for file in folder.path.glob(f"{folder.search.name}*"):
+            file.unlink()
+        store = SqliteStore.for_reading(folder.database)
+        with SearchIndex(folder.search) as index:
+            index.catch_up(store, artifacts)
+            after = answers(index, count)
+        store.close()
+    for kind in queries(count):
+        hits = sum(before[kind, number][0] for number in range(REBUILD_RUNS))
+        same = all(before[kind, number] == after[kind, number] for number in range(REBUILD_RUNS))
+        print(f"{kind:<28} {hits:>8} hits  {'the same' if same else 'DIFFERENT'}")
+    different = sum(before[key] != after[key] for key in before)
+    print(f"{count} entries, {len(before)} queries, {different} answered differently after the index was made anew")
+    if different:
+        raise SystemExit(1)
 
 
 def cost_of_facts() -> None:
@@ -248,6 +300,9 @@ def disturbance(data: Path) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--rebuild"]:
+        compare_rebuilt(int(sys.argv[2]) if len(sys.argv) > 2 else REBUILD_ENTRIES)
+        return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else ENTRIES
     data = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp(prefix="search-"))
     folder = Folder(data)
