@@ -8,6 +8,8 @@ import pytest
 
 from tests.verifier.world import ISS, ISSUER, LOG_ISS, LOG_KEY, ORIGIN, TIME, Log, outcomes, statement, trust
 from transparency.cose.keys import Signer
+from transparency.statements.statement import Statement
+from transparency.statements.transparent import attach_receipts
 from transparency.verifier import Options, TrustStore, verify
 from transparency.verifier.report import Report
 from transparency.verifier.trust import IssuerTrust, TrustedKey
@@ -76,3 +78,18 @@ def test_the_trust_file_gives_an_issuers_key_its_dates() -> None:
 
     assert store.issuers[0].ended == (TrustedKey(ISSUER.public, None, 9),)
     assert verify(Log().register(statement()), store).verdict == "failed"
+
+
+@pytest.mark.parametrize("renewed_first", [True, False])
+def test_of_several_receipts_the_earliest_that_counts_decides(*, renewed_first: bool) -> None:
+    """TSt-2 orders them by preference; each of them proves by when the statement was there."""
+    log, signed = Log(), statement()
+    index = log.add(Statement.from_bytes(signed).entry)
+    receipts = [log.receipt(index, time=TIME + 100), log.receipt(index, time=TIME)]
+    stranger = Log(ISSUER)
+    stranger.add(Statement.from_bytes(signed).entry)
+    receipts = receipts if renewed_first else receipts[::-1]
+    backdated = stranger.receipt(index, time=TIME - 100)
+
+    assert verify(attach_receipts(signed, receipts), ended(compromised_since=TIME + 1)).verdict == "verified"
+    assert verify(attach_receipts(signed, [backdated, *receipts]), ended(compromised_since=TIME)).verdict == "failed"

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.verifier.world import ISS, ISSUER, LOG_ISS, LOG_KEY, ORIGIN, OTHER_LOG_KEY, TIME, Log, statement
+from transparency.cose import labels
 from transparency.cose.keys import encode_key_set
+from transparency.cose.sign1 import Sign1, sign1
 from transparency.errors import MalformedError
-from transparency.verifier import TrustStore, verify
+from transparency.verifier import IssuerTrust, Options, TrustStore, verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,3 +93,40 @@ def test_an_issuer_without_name_is_a_bare_key() -> None:
     store = TrustStore.from_toml(f'[[issuer]]\nkeys = ["{INLINE}"]'.encode())
 
     assert store.issuers[0].iss is None
+
+
+OWN_KID = TrustStore(issuers=(IssuerTrust((ISSUER.public.with_kid(b"2026-a"),), ISS),))
+
+
+@pytest.mark.parametrize(
+    ("kid", "verdict"),
+    [
+        (b"2026-a", "verified"),
+        (ISSUER.public.thumbprint, "verified"),
+        (None, "warnings"),
+        (b"another", "cannot-tell"),
+        (ISSUER.public.thumbprint[:16], "cannot-tell"),
+        (OTHER_LOG_KEY.public.thumbprint, "cannot-tell"),
+    ],
+    ids=["its kid", "its thumbprint", "none", "another", "half a thumbprint", "another key's thumbprint"],
+)
+def test_an_issuers_key_is_found_by_its_kid_and_its_thumbprint_and_without_a_kid(
+    kid: bytes | None, verdict: str
+) -> None:
+    """SS-3, KEY-7: a kid that names no key of a trusted issuer is never tried; without one the issuer's keys are."""
+    report = verify(_signed_with(kid), OWN_KID, options=Options(statement_only=True))
+
+    assert report.verdict == verdict, report.summary
+
+
+def test_whoever_gives_a_key_by_hand_asks_whether_that_key_signed_under_whatever_kid() -> None:
+    by_hand = TrustStore.from_keys(issuer_keys=[ISSUER.public])
+
+    report = verify(_signed_with(b"another"), by_hand, options=Options(statement_only=True))
+
+    assert report.verdict == "verified"
+
+
+def _signed_with(kid: bytes | None) -> bytes:
+    headers = {label: value for label, value in Sign1.from_bytes(statement()).headers.items() if label != labels.KID}
+    return sign1(headers if kid is None else {**headers, labels.KID: kid}, b"hello", ISSUER).to_bytes()

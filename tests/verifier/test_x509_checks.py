@@ -13,6 +13,8 @@ from transparency.cose.sign1 import Sign1, sign1
 from transparency.cose.x509 import write_chain, write_x5t
 from transparency.cose.x509_path import Root
 from transparency.statements.certified import CertifiedSigner
+from transparency.statements.statement import Statement
+from transparency.statements.transparent import attach_receipts
 from transparency.testing.pki import BEGINS, ENDS, Authority, Holder
 from transparency.verifier import Check, IssuerTrust, LogTrust, Options, Report, TrustedKey, TrustStore, verify
 
@@ -213,3 +215,22 @@ def test_anything_in_the_protected_header_gives_a_report(value: object) -> None:
 
     assert report.verdict == "failed"
     assert check(report).outcome == "failed"
+
+
+def test_a_receipt_renewed_after_the_certificate_expired_does_not_do_and_the_first_one_beside_it_does() -> None:
+    """API-4: a renewed receipt is under a later head. The certificate is judged at that time, so the first is kept."""
+    log, signed = Log(), certified()
+    index = log.add(Statement.from_bytes(signed).entry)
+    first, renewed = log.receipt(index, time=THEN), log.receipt(index, time=LATER)
+
+    alone = verify(attach_receipts(signed, [renewed]), TRUST, options=Options(now=LATER))
+    kept = verify(attach_receipts(signed, [first]), TRUST, options=Options(now=LATER))
+    both = [
+        verify(attach_receipts(signed, receipts), TRUST, options=Options(now=LATER))
+        for receipts in ([first, renewed], [renewed, first])
+    ]
+
+    assert alone.verdict == "failed"
+    assert "has expired" in check(alone).detail
+    assert kept.verdict == "verified"
+    assert [report.verdict for report in both] == ["verified", "verified"]

@@ -20,8 +20,8 @@ _ID: Final = "issuer-key-time"
 
 
 def check_key_time(end: TrustedKey, registration: Registration | None) -> Check:
-    """Passed if the receipt that counts is from before the key's end."""
-    time = None if registration is None else registration.time
+    """Passed if a receipt that counts is from before the key's end."""
+    time = None if registration is None else registration.earliest
     compromised, retired = end.compromised_since, end.not_after
     if time is None:
         which = "compromised" if compromised is not None else "retired"

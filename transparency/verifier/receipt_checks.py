@@ -54,6 +54,8 @@ class Registration(NamedTuple):
     entry: bytes
     vouched: Vouched | None = None
     """What stands in for the signer, whose key is compromised."""
+    before: int | None = None
+    """The time of another receipt that counts too, if that is earlier: a renewed one may stand before the first."""
 
     @property
     def time(self) -> int | None:
@@ -61,6 +63,15 @@ class Registration(NamedTuple):
         if self.vouched is not None:
             return self.vouched.time
         return self.receipt.head.iat if isinstance(self.receipt, Plain) else self.receipt.iat
+
+    @property
+    def earliest(self) -> int | None:
+        """The earliest time by which any receipt shows it registered: what the issuer's key is judged at."""
+        return _earlier(self.time, self.before)
+
+
+def _earlier(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)
 
 
 class _Standing(NamedTuple):
@@ -105,7 +116,10 @@ class ReceiptChecks:
         registration = None
         for position, data in enumerate(receipts):
             found = self._check_one(position, data, subject, checks, vouchers)
-            registration = registration or found
+            if registration is None:
+                registration = found
+            elif found is not None:
+                registration = registration._replace(before=_earlier(registration.before, found.time))
         if registration is not None:
             checks.append(_REGISTERED)
         else:

@@ -1,8 +1,8 @@
 """The issuer by certificate: the path from the statement's leaf to a trusted root, at the time it was registered.
 
 Certificates are taken from the protected header, or from beside it where the protected header names the leaf (x5t, or
-its key's thumbprint as kid; AMB-10). A path is judged at the time of the receipt that counts; without one at the time
-the issuer states (iat), which is only the issuer's word; without that, now.
+its key's thumbprint as kid; AMB-10). A path is judged at the earliest time that a receipt shows; without one at the
+time the issuer states (iat), which is only the issuer's word; without that, now.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ class CertificateChecks:
         return Check(_ID, "passed", detail, evidence), path
 
     def _moment(self, subject: Subject, registration: Registration | None) -> _Moment | None:
-        if registration is not None and registration.time is not None:
-            return _Moment(registration.time, _REGISTERED)
+        registered = None if registration is None else registration.earliest
+        if registered is not None:
+            return _Moment(registered, _REGISTERED)
         stated = issued_at(subject.message.headers)
         if stated is not None:
             return _Moment(stated, _STATED)
