@@ -106,6 +106,17 @@ def test_an_attestation_does_not_turn_a_failure_into_anything_else() -> None:
     assert roll_up(["R3.2"], found).status is Status.MISSING
 
 
+def test_a_record_that_nobody_signed_misses_the_evidence_of_a_signature() -> None:
+    unsigned, hash_only = Tallies(), Tallies()
+    findings = [Finding("R7.1", NONE, "nobody signed it"), Finding("R9.4", NONE, "no tokens")]
+    unsigned.add(findings, signed=False)
+    hash_only.add(findings)
+
+    assert roll_up(["R7.1"], unsigned).status is Status.MISSING
+    assert roll_up(["R9.4"], unsigned).status is Status.NOT_APPLICABLE
+    assert roll_up(["R7.1"], hash_only).status is Status.NOT_APPLICABLE
+
+
 @pytest.mark.parametrize(("months", "status"), [(6, Status.PRESENT), (12, Status.PRESENT), (13, Status.PARTIAL)])
 def test_records_that_are_kept_for_less_than_a_clause_names_leave_it_partial(months: int, status: Status) -> None:
     clause = Clause("11", "Kept", "Kept.", ("R6.1",), verified=False, retention_months=months)

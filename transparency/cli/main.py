@@ -24,6 +24,7 @@ _COMMANDS = {
     "check": ("transparency.cli.check", "Check a session against its format."),
     "convert": ("transparency.cli.convert", "Convert a session to a canonical record."),
     "verify": ("transparency.cli.verify", "Verify statements and receipts, offline."),
+    "report": ("transparency.cli.report", "Show what records evidence of what rules ask for."),
     "attribution": ("transparency.cli.attribution", "Show which lines a session wrote, and check them."),
     "blame": ("transparency.cli.blame", "Say who or what wrote a line, and where that is proven."),
     "disclose": ("transparency.cli.disclose", "Disclose one redacted original."),

@@ -123,7 +123,20 @@ def _frameworks(report: Report) -> Element:
         el("span", "unverified", class_="tag"),
         " marks a clause whose own text nobody compared with this wording.",
     )
-    return join(intro, *(_framework(report, result) for result in report.frameworks))
+    return join(_overview(report), intro, *(_framework(report, result) for result in report.frameworks))
+
+
+def _overview(report: Report) -> Element:
+    """One line a framework: how many of its clauses stand where."""
+    rows = []
+    for result in report.frameworks:
+        statuses = [rolled.status for _, rolled in result.clauses]
+        unverified = sum(not clause.verified for clause, _ in result.clauses)
+        cells = [el("td", str(statuses.count(status) or "·"), class_="count") for status in Status]
+        name = el("a", result.framework.title, href=f"#f-{result.framework.id}")
+        read = el("td", f"{unverified} of {len(statuses)}" if unverified else "none", class_="count")
+        rows.append(el("tr", el("td", name), *cells, read))
+    return _table(("Clauses of", *(str(status) for status in Status), "wording unverified"), rows, class_="overview")
 
 
 def _framework(report: Report, result: FrameworkResult) -> Element:
@@ -138,7 +151,7 @@ def _framework(report: Report, result: FrameworkResult) -> Element:
                 el("p", clause.text),
                 *_notes(clause.note, clause.read, clause.retention_months),
             ),
-            el("td", state(rolled.status), el("p", rolled.why, class_="note"), class_="state-why"),
+            el("td", state(rolled.status), el("p", rolled.why, class_="note"), class_="evidence"),
             el("td", *(chip(check, rolled.checks.get(check), report) for check in clause.checks), class_="checks"),
         )
         for clause, rolled in result.clauses

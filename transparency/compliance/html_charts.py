@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from datetime import date
 from typing import Final
 
 from transparency.compliance.finding import Verdict
 from transparency.compliance.html_elements import Element, el
 from transparency.compliance.report import DAY_STATUSES, NOT_AVAILABLE
-from transparency.compliance.rollup import ATTESTED
+from transparency.compliance.rollup import ATTESTED, UNSIGNED
 
 MAX_BARS: Final = 92
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 220, 44, 26, 12
 _CLASSES: Final = {
     Verdict.PASS.value: "pass",
     ATTESTED: "pass",
     Verdict.WARN.value: "warn",
     Verdict.FAIL.value: "fail",
+    UNSIGNED: "fail",
     Verdict.ATTEST.value: "attest",
     Verdict.NOT_APPLICABLE.value: "none",
     NOT_AVAILABLE: "none",
@@ -75,9 +78,9 @@ def bar(counts: Mapping[str, int]) -> Element:
 
 def over_time(days: Sequence[tuple[str, Mapping[str, int]]]) -> Element | None:
     """Records a day by their worst verdict; several days share a bar where there are many."""
-    if not days:
+    bars, step = _calendar(days)
+    if not bars:
         return None
-    bars, step = _grouped(days)
     highest = max(sum(counts.values()) for _, counts in bars)
     room, tall = _WIDTH - _LEFT, _HEIGHT - _TOP - _BOTTOM
     each = room / len(bars)
@@ -99,14 +102,12 @@ def over_time(days: Sequence[tuple[str, Mapping[str, int]]]) -> Element | None:
     for number in _labelled(len(bars)):
         x = _LEFT + number * each + each * 0.1
         drawn.append(el("text", bars[number][0], x=_number(min(x, _WIDTH - 62)), y=_HEIGHT - 8))
-    said = f"records a day by verdict, {days[0][0]} to {days[-1][0]}, at most {highest} in one bar"
-    caption = "Records by their worst verdict" + (
-        ", a bar a day" if step == 1 else f", a bar for {step} days that had any"
-    )
+    said = f"records by worst verdict from {bars[0][0]}, at most {highest} in one bar"
+    caption = f"Records by their worst verdict, a bar for {'each day' if step == 1 else f'{step} days'}."
     return el(
         "figure",
         el("svg", *drawn, viewbox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=said),
-        el("figcaption", caption + ". Days without records are left out."),
+        el("figcaption", caption),
         legend(),
     )
 
@@ -118,17 +119,29 @@ def _shares(counts: Mapping[str, int]) -> dict[str, int]:
     return shares
 
 
-def _grouped(days: Sequence[tuple[str, Mapping[str, int]]]) -> tuple[list[tuple[str, dict[str, int]]], int]:
-    step = -(-len(days) // MAX_BARS)
-    starts = [*range(0, len(days), step), len(days)]
-    grouped = [
-        (
-            days[start][0],
-            {status: sum(counts.get(status, 0) for _, counts in days[start:end]) for status in DAY_STATUSES},
-        )
-        for start, end in pairwise(starts)
+def _calendar(days: Sequence[tuple[str, Mapping[str, int]]]) -> tuple[list[tuple[str, dict[str, int]]], int]:
+    """Bars from the first day to the last, and how many days each is for; a day without records is an empty place."""
+    dated = {_ordinal(day): counts for day, counts in days if _ordinal(day)}
+    if not dated:
+        return [], 1
+    first, last = min(dated), max(dated)
+    step = -(-(last - first + 1) // MAX_BARS)
+    bars = [
+        (date.fromordinal(start).isoformat(), dict.fromkeys(DAY_STATUSES, 0)) for start in range(first, last + 1, step)
     ]
-    return grouped, step
+    for day, counts in dated.items():
+        held = bars[(day - first) // step][1]
+        for status, count in counts.items():
+            held[status] = held.get(status, 0) + count
+    return bars, step
+
+
+def _ordinal(day: str) -> int:
+    """0 for what is no day of the calendar, as a record may claim."""
+    try:
+        return date.fromisoformat(day).toordinal() if _DAY.fullmatch(day) else 0
+    except ValueError:
+        return 0
 
 
 def _ticks(highest: int) -> list[int]:

@@ -11,7 +11,7 @@ from transparency.compliance.framework import REQUIREMENTS
 from transparency.compliance.html_elements import Element, el, join
 from transparency.compliance.html_marks import verdict_mark
 from transparency.compliance.report import Examination, Report
-from transparency.compliance.rollup import ATTESTED
+from transparency.compliance.rollup import ATTESTED, UNSIGNED
 from transparency.display import iso_utc
 
 SHOWN_POINTERS: Final = 5
@@ -64,7 +64,7 @@ def findings(report: Report) -> Element:
     return join(*shown) if shown else el("p", "No check warned or failed.")
 
 
-_COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED)
+_COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED, UNSIGNED)
 
 
 def _finding(finding: Finding, record: str | None, report: Report, entry: str | None = None) -> Element:

@@ -39,9 +39,9 @@ thead th{font-size:.78rem;font-weight:600;color:var(--soft);border-bottom:1px so
 td p{margin:.15rem 0}
 .id{white-space:nowrap;font-weight:600}
 .wide .id{white-space:normal;width:7.5rem}
-.wide .state{width:10.5rem}
+.wide .evidence{width:15rem}
 .state{white-space:nowrap}
-.checks{width:13rem}
+.checks{width:10.5rem}
 .mark{display:inline-block;width:1.25em;font-weight:700}
 .s-present .mark,.v-pass{color:var(--pass)}.s-partial .mark,.v-warn{color:var(--warn)}
 .s-missing .mark,.v-fail{color:var(--fail)}.s-attest .mark,.v-attest{color:var(--attest)}
@@ -50,6 +50,8 @@ td p{margin:.15rem 0}
 .tag{display:inline-block;border:1px dashed var(--soft);border-radius:3px;padding:0 .4em;font-size:.76rem;
 color:var(--soft);white-space:nowrap}
 .chip{display:inline-block;white-space:nowrap;margin:0 .55em .1em 0;font-size:.86rem}
+.overview th:not(:first-child),.count{text-align:right}
+.overview thead th{white-space:normal;vertical-align:bottom}
 .note{color:var(--soft);font-size:.87rem}
 .strip{font:700 .82rem/1.5 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;letter-spacing:.06em;
 overflow-wrap:anywhere}

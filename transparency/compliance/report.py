@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from transparency.compliance.finding import Finding, Verdict, worst
 from transparency.compliance.framework import REQUIREMENTS, Clause, Framework
-from transparency.compliance.rollup import RolledUp, Status, Tallies, roll_up, roll_up_framework
+from transparency.compliance.rollup import UNSIGNED, RolledUp, Status, Tallies, roll_up, roll_up_framework
 from transparency.display import iso_utc
 
 KIND: Final = "transparency-report/1"
@@ -49,7 +49,7 @@ class Examination:
     index: int | None = None
     registered: int | None = None
     iss: str | None = None
-    outcome: str = "unsigned"
+    outcome: str = UNSIGNED
     statement: str = ""
     availability: str = "read"
 
@@ -246,7 +246,7 @@ class ReportBuilder:
     def add(self, record: Examination, *, day: str | None = None, attested: Collection[str] = ()) -> None:
         """One session; *attested* are the checks that a statement fills for it, *day* (2026-01-31) is its place."""
         self._total += 1
-        self._tallies.add(record.findings, attested)
+        self._tallies.add(record.findings, attested, signed=record.outcome != UNSIGNED)
         verdict = record.verdict
         status = str(verdict) if record.availability == "read" and str(verdict) in DAY_STATUSES else NOT_AVAILABLE
         kept = self._kept.setdefault(status, [])

@@ -4,7 +4,8 @@ The rules, exactly, as docs/report.md has them.
 
 A check, over all that it judged, with n-a left out:
     *not applicable*      it judged nothing
-    *missing*             at least one fail, and neither a pass nor a warning
+    *missing*             at least one fail, and neither a pass nor a warning; a record that nobody signed counts
+                          as a fail of the checks of its signature (SIGNING_CHECKS), which themselves say n-a
     *partial*             a warning, or a fail beside a pass
     *needs attestation*   no fail and no warning, and an attest that nobody has filled
     *present*             otherwise: passes, and attests that a signed statement fills
@@ -31,6 +32,8 @@ from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.framework import Clause, Framework
 
 ATTESTED: Final = "attested"
+UNSIGNED: Final = "unsigned"
+SIGNING_CHECKS: Final = frozenset({"R3.4", "R7.1", "R7.2", "R7.3"})
 MONTH_SECONDS: Final = 365 * 24 * 60 * 60 // 12
 
 
@@ -44,18 +47,27 @@ class Status(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """How often a check gave which verdict. ``attested`` are *attest* verdicts that a signed statement fills."""
+    """How often a check gave which verdict; for some, why.
+
+    ``attested`` are *attest* verdicts that a signed statement fills. ``unsigned`` are *n-a* verdicts on the signature
+    of a record that has none: there is nothing to judge, and that is just what is missing.
+    """
 
     check: str
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, verdict: Verdict, *, attested: bool = False) -> None:
-        self.counts[ATTESTED if attested and verdict is Verdict.ATTEST else str(verdict)] += 1
+    def add(self, verdict: Verdict, *, attested: bool = False, signed: bool = True) -> None:
+        kind = str(verdict)
+        if attested and verdict is Verdict.ATTEST:
+            kind = ATTESTED
+        elif not signed and verdict is Verdict.NOT_APPLICABLE and self.check in SIGNING_CHECKS:
+            kind = UNSIGNED
+        self.counts[kind] += 1
 
     @property
     def status(self) -> Status:
         passed = self.counts[Verdict.PASS] + self.counts[ATTESTED]
-        failed, warned = self.counts[Verdict.FAIL], self.counts[Verdict.WARN]
+        failed, warned = self.counts[Verdict.FAIL] + self.counts[UNSIGNED], self.counts[Verdict.WARN]
         if failed and not passed and not warned:
             return Status.MISSING
         if failed or warned:
@@ -72,11 +84,11 @@ class Tallies:
         self._tallies: dict[str, Tally] = {}
         self.add(findings)
 
-    def add(self, findings: Iterable[Finding], attested: Collection[str] = ()) -> None:
+    def add(self, findings: Iterable[Finding], attested: Collection[str] = (), *, signed: bool = True) -> None:
         """Count findings; *attested* are the checks whose *attest* verdicts a statement fills for this record."""
         for finding in findings:
             tally = self._tallies.setdefault(finding.check, Tally(finding.check))
-            tally.add(finding.verdict, attested=finding.check in attested)
+            tally.add(finding.verdict, attested=finding.check in attested, signed=signed)
 
     def get(self, check: str) -> Tally | None:
         return self._tallies.get(check)
