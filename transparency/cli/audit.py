@@ -49,18 +49,14 @@ def command(
     wrong, but not everything could be told; 3: as 0, but entries were erased and cannot be replayed any more.
     """
     refuse_several("data", "log")
-    if not _THUMBPRINT.fullmatch(policy_key):
-        raise CommandError(
-            Exit.USAGE, "--policy-key is not 64 lower-case hexadecimal digits",
-            "It is the line that `transparency init` printed; ask the log's operator where it was published.",
-        )  # fmt: skip
+    pinned = read_thumbprint(policy_key)
     from transparency.log.audit import audit  # late, as in connection.py: it takes the store with it
 
-    with _source(data, log, token, cacert) as source, progress("auditing", quiet=as_json) as bar:
+    with open_source(data, log, token, cacert) as source, progress("auditing", quiet=as_json) as bar:
         task = bar.add_task("entries", total=None)
         try:
             report = audit(
-                source, bytes.fromhex(policy_key),
+                source, pinned,
                 progress=lambda count, total: bar.update(task, completed=count, total=total),
             )  # fmt: skip
         except StoreError as error:
@@ -76,8 +72,18 @@ def command(
         raise click.exceptions.Exit(verdict)
 
 
+def read_thumbprint(policy_key: str) -> bytes:
+    """What ``--policy-key`` pins."""
+    if not _THUMBPRINT.fullmatch(policy_key):
+        raise CommandError(
+            Exit.USAGE, "--policy-key is not 64 lower-case hexadecimal digits",
+            "It is the line that `transparency init` printed; ask the log's operator where it was published.",
+        )  # fmt: skip
+    return bytes.fromhex(policy_key)
+
+
 @contextmanager
-def _source(data: Path | None, log: str | None, token: str | None, cacert: str | None) -> Iterator[AuditSource]:
+def open_source(data: Path | None, log: str | None, token: str | None, cacert: str | None) -> Iterator[AuditSource]:
     """What is to be read. A folder that is named is meant, whatever log the settings name."""
     from transparency.log.audit_sources import FolderSource, RemoteSource
 

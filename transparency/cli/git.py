@@ -22,6 +22,7 @@ from transparency.cli.exits import Exit
 from transparency.records.revisions import Revision
 
 NOTES: Final = "refs/notes/transparency"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 UNCOMMITTED: Final = re.compile(r"0{40,64}")
 
 _TIMEOUT: Final = 120
@@ -50,6 +51,13 @@ class Repository:
     """A working tree of git."""
 
     root: Path
+
+    def has_commit(self, revision: str) -> bool:
+        """Whether *revision*, as anybody may have written it, is a whole commit id that is here."""
+        return (
+            _COMMIT.fullmatch(revision) is not None
+            and _run(self.root, "cat-file", "-e", f"{revision}^{{commit}}") is not None
+        )
 
     @classmethod
     def at(cls, folder: Path) -> Repository:

@@ -31,6 +31,8 @@ class LogSettings:
     immediate_days: int = 92
     # L6: how many entries are verified again, end to end.
     sample: int = 32
+    # L6, L8: the seed of what is drawn, to repeat a report; 0: a new one each time, which the report names.
+    seed: int = 0
     # L8: how long a query may take (milliseconds), and how many are tried.
     drill_ms: int = 5_000
     drill_queries: int = 5
