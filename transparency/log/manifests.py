@@ -18,6 +18,7 @@ from typing import Final
 from transparency.errors import MalformedError, TransparencyError
 from transparency.log.answers import Registered
 from transparency.log.appender import Clock
+from transparency.log.stated import documents_down
 from transparency.log.store import Kind, Store
 from transparency.policy.manifest import MAX_ENTRIES, Admission, Manifest, collateral_digest
 from transparency.policy.operations import MANIFEST
@@ -25,7 +26,6 @@ from transparency.statements.statement import Statement, entry_id
 
 MANIFEST_EVERY_SECONDS: Final = 86_400
 LOOK_EVERY_SECONDS: Final = 60.0
-_PAGE: Final = 64
 
 _logger = logging.getLogger("transparency.manifests")
 Operate = Callable[[str, bytes], Awaitable[Registered]]
@@ -119,13 +119,10 @@ class Manifests:
 
 def newest_manifest(store: Store, size: int) -> tuple[int, str, int]:
     """Up to where the newest manifest on the log covers it, its entry id, and its time."""
-    before = size
-    while rows := store.newest_documents(Kind.OPERATION, before, _PAGE):
-        for row in rows:
-            statement = Statement.from_bytes(row.statement)
-            # One that cannot be read must not stop the log; an audit names it.
-            with contextlib.suppress(MalformedError):
-                if statement.sub == MANIFEST:
-                    return Manifest.from_bytes(statement.payload).end, entry_id(row.entry), statement.claims.iat or 0
-        before = rows[-1].index
+    for row in documents_down(store, Kind.OPERATION, size):
+        statement = Statement.from_bytes(row.statement)
+        # One that cannot be read must not stop the log; an audit names it.
+        with contextlib.suppress(MalformedError):
+            if statement.sub == MANIFEST:
+                return Manifest.from_bytes(statement.payload).end, entry_id(row.entry), statement.claims.iat or 0
     return 0, "", 0

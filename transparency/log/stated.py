@@ -38,7 +38,7 @@ class StandingHold:
 
 def newest_first(store: Store, subject: str, *, down_to: int = 0) -> Iterator[tuple[int, str, bytes]]:
     """(index, entry id, payload) of the operations with *subject*, from the end of the log down to an index."""
-    for row in _down(store, Kind.OPERATION, store.tip().size):
+    for row in documents_down(store, Kind.OPERATION, store.tip().size):
         if row.index < down_to:
             return
         statement = Statement.from_bytes(row.statement)
@@ -53,7 +53,7 @@ def policies_from(store: Store, newest: PlacedPolicy, first: int) -> list[Policy
     """
     page: deque[PolicyVersion] = deque()
     size = 0
-    rows = _down(store, Kind.POLICY, newest.index + 1)
+    rows = documents_down(store, Kind.POLICY, newest.index + 1)
     # What is asked for stands at the end of the walk: of what does not fit the newest goes.
     for generation, row in zip(range(newest.policy.generation, max(first, 1) - 1, -1), rows, strict=False):
         toml = Statement.from_bytes(row.statement).payload
@@ -64,7 +64,8 @@ def policies_from(store: Store, newest: PlacedPolicy, first: int) -> list[Policy
     return list(page)
 
 
-def _down(store: Store, kind: Kind, before: int) -> Iterator[StoredEntry]:
+def documents_down(store: Store, kind: Kind, before: int) -> Iterator[StoredEntry]:
+    """The documents of *kind* below an index, the newest first, a page at a time."""
     while rows := store.newest_documents(kind, before, _PAGE):
         yield from rows
         before = rows[-1].index
