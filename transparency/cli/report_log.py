@@ -23,7 +23,7 @@ from transparency.compliance.log_checks import LOG_CHECKS, LogChecks
 from transparency.compliance.log_facts import CheckpointFacts, DrillFacts, LogFacts, SampleFacts
 from transparency.compliance.log_settings import LogSettings
 from transparency.compliance.report import Attested, CheckNote, Examination, Report, ReportBuilder
-from transparency.compliance.settings import DEFAULT, Settings
+from transparency.compliance.settings import Settings
 from transparency.display import iso_utc, safe_text
 from transparency.errors import MalformedError, StoreError, TransparencyError
 
@@ -67,11 +67,11 @@ class _Opened:
 
 def run(options: ReportOptions) -> Report:
     """Make the report; CommandError where the log cannot be read, or holds nothing to report on."""
-    settings, log_settings, inventory = _read_settings(options)
+    log_settings, inventory = _read_settings(options)
     seed = log_settings.seed or secrets.randbelow(2**53 - 1) + 1
     with _opened(options) as opened:
         try:
-            return _Run(options, opened, settings, log_settings, inventory, seed).report()
+            return _Run(options, opened, log_settings, inventory, seed).report()
         except StoreError as error:
             raise CommandError(
                 Exit.CANNOT_TELL, str(error), "`transparency log fsck` looks at the database."
@@ -80,12 +80,10 @@ def run(options: ReportOptions) -> Report:
 
 class _Run:
     def __init__(
-        self, options: ReportOptions, opened: _Opened, settings: Settings, log_settings: LogSettings,
-        inventory: Inventory | None, seed: int,
-    ) -> None:  # fmt: skip
+        self, options: ReportOptions, opened: _Opened, log_settings: LogSettings, inventory: Inventory | None, seed: int
+    ) -> None:
         self._options = options
         self._opened = opened
-        self._settings = settings
         self._log_settings = log_settings
         self._inventory = inventory
         self._seed = seed
@@ -110,7 +108,7 @@ class _Run:
             checks = LogChecks(spill, self._log_settings)
             with (
                 Examining(
-                    self._opened.reach, self._settings, processes=options.jobs,
+                    self._opened.reach, options.settings, processes=options.jobs,
                     baselines=checks.anomalies.baselines.tokens, now=now,
                 ) as examining,
                 progress("examining", quiet=options.quiet) as bar,
@@ -279,14 +277,15 @@ def _seconds(milliseconds: int | None) -> int | None:
     return None if milliseconds is None else milliseconds // _MS
 
 
-def _read_settings(options: ReportOptions) -> tuple[Settings, LogSettings, Inventory | None]:
+def _read_settings(options: ReportOptions) -> tuple[LogSettings, Inventory | None]:
     try:
-        settings = DEFAULT if options.settings is None else Settings.from_toml(options.settings)
+        if options.settings is not None:
+            Settings.from_toml(options.settings)  # each process reads it itself; what is wrong is said here
         log_settings = LogSettings() if options.settings is None else LogSettings.from_toml(options.settings)
         inventory = None if options.inventory is None else Inventory.from_toml(options.inventory)
     except MalformedError as error:
         raise CommandError(Exit.BAD_INPUT, str(error), "docs/checks.md has every setting.") from error
-    return settings, log_settings, inventory
+    return log_settings, inventory
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from transparency.compliance.settings import DEFAULT, Settings
 from transparency.errors import NotFoundError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
-from transparency.log.store import StoredEntry
+from transparency.log.store import Kind, StoredEntry
 from transparency.statements.receipt import SignedHead
 from transparency.witness.examiner import MAX_RECORD, Artifact, Examiner, Known
 
@@ -86,6 +86,8 @@ class Work(NamedTuple):
 
 
 class _Job(NamedTuple):
+    """Statements, for another process. What the service states is read here: its keys do not travel."""
+
     work: Sequence[Work]
     baselines: dict[AgentKey, TokenBaseline]
     now: int | None
@@ -94,10 +96,10 @@ class _Job(NamedTuple):
 class _Worker:
     """An examiner with its way to the artifacts: one in each process."""
 
-    def __init__(self, reach: Reach, settings: Settings) -> None:
+    def __init__(self, reach: Reach, settings: bytes | None) -> None:
         self._stack = ExitStack()
         self._artifact = self._stack.enter_context(reach.artifacts())
-        self._examiner = Examiner(settings)
+        self._examiner = Examiner(DEFAULT if settings is None else Settings.from_toml(settings))
 
     def run(self, job: _Job) -> list[Examined]:
         return [
@@ -114,7 +116,7 @@ class _Worker:
 _worker: _Worker | None = None
 
 
-def _begin(reach: Reach, settings: Settings) -> None:
+def _begin(reach: Reach, settings: bytes | None) -> None:
     global _worker  # noqa: PLW0603 - one for each process of the pool, made when it starts
     _worker = _Worker(reach, settings)
 
@@ -125,12 +127,15 @@ def _run(job: _Job) -> list[Examined]:
 
 
 class Examining:
-    """Feed it with ``add``; whatever is ready comes out of ``add`` and, at the end, of ``finish``, in order."""
+    """Feed it with ``add``; whatever is ready comes out of ``add`` and, at the end, of ``finish``, in order.
+
+    *settings* is TOML, as each process reads it.
+    """
 
     def __init__(
         self,
         reach: Reach,
-        settings: Settings = DEFAULT,
+        settings: bytes | None = None,
         *,
         processes: int | None = None,
         baselines: Callable[[], dict[AgentKey, TokenBaseline]] = dict,
@@ -142,9 +147,12 @@ class Examining:
         self._baselines = baselines
         self._now = now
         self._chunk: list[Work] = []
+        # In the place of each statement of the chunk None, else what was read of it here.
+        self._order: list[Examined | None] = []
         self._bytes = 0
         # What waits for its turn: jobs until it is worth starting processes, then their futures.
-        self._waiting: deque[_Job | Future[list[Examined]]] = deque()
+        self._waiting: deque[tuple[list[Examined | None], _Job | Future[list[Examined]]]] = deque()
+        self._examiner = Examiner()
         self._pool: ProcessPoolExecutor | None = None
         self._own: _Worker | None = None
 
@@ -159,14 +167,19 @@ class Examining:
 
     def add(self, work: Work) -> Iterator[Examined]:
         """Take one more; results that are due come out."""
-        self._chunk.append(work)
+        if work.row.kind is Kind.STATEMENT:
+            self._chunk.append(work)
+            self._order.append(None)
+        else:
+            known = Known(work.outcome, now=self._now)
+            self._order.append(self._examiner.examine(work.row, work.head, _nowhere, known))
         self._bytes += len(work.row.statement)
-        if len(self._chunk) >= CHUNK or self._bytes >= CHUNK_BYTES:
+        if len(self._order) >= CHUNK or self._bytes >= CHUNK_BYTES:
             yield from self._hand_out()
 
     def finish(self) -> Iterator[Examined]:
         """Everything that is still out."""
-        if self._chunk:
+        if self._order:
             yield from self._hand_out()
         while self._waiting:
             yield from self._take()
@@ -175,8 +188,8 @@ class Examining:
         if len(self._waiting) >= WINDOW:
             yield from self._take()
         job = _Job(self._chunk, self._baselines(), self._now)
-        self._chunk, self._bytes = [], 0
-        self._waiting.append(job if self._pool is None else self._pool.submit(_run, job))
+        self._waiting.append((self._order, job if self._pool is None else self._pool.submit(_run, job)))
+        self._chunk, self._order, self._bytes = [], [], 0
         if self._pool is None and self.processes > 1 and len(self._waiting) >= _WORTH_PROCESSES:
             self._start()
 
@@ -185,12 +198,21 @@ class Examining:
         context = multiprocessing.get_context("spawn")
         given = (self._reach, self._settings)
         self._pool = pool = ProcessPoolExecutor(self.processes, context, _begin, given)
-        self._waiting = deque(pool.submit(_run, each) if isinstance(each, _Job) else each for each in self._waiting)
+        self._waiting = deque(
+            (order, pool.submit(_run, each) if isinstance(each, _Job) else each) for order, each in self._waiting
+        )
 
-    def _take(self) -> list[Examined]:
-        oldest = self._waiting.popleft()
-        if not isinstance(oldest, _Job):
-            return oldest.result()
-        if self._own is None:
-            self._own = _Worker(self._reach, self._settings)
-        return self._own.run(oldest)
+    def _take(self) -> Iterator[Examined]:
+        order, oldest = self._waiting.popleft()
+        if isinstance(oldest, _Job):
+            if self._own is None:
+                self._own = _Worker(self._reach, self._settings)
+            examined = iter(self._own.run(oldest))
+        else:
+            examined = iter(oldest.result())
+        for each in order:
+            yield next(examined) if each is None else each
+
+
+def _nowhere(_: bytes) -> None:
+    """Documents and operations name no artifact."""

@@ -16,7 +16,6 @@ from time import monotonic
 from typing import Final, Protocol
 
 from transparency.client.search import SearchPage
-from transparency.client.tiles import TileClient, TiledTree
 from transparency.compliance.log_facts import AccessFacts, CheckpointFacts, DrillFacts, SampleFacts
 from transparency.compliance.log_settings import LogSettings
 from transparency.display import iso_utc
@@ -129,6 +128,8 @@ class Served:
 
 def served_checkpoint(url: str, tls: ssl.SSLContext | None) -> Served | None:
     """Ask a log for its newest checkpoint and the right edge of its tree; None where it publishes none."""
+    # Here, and not above: whoever reads a folder needs no aiohttp.
+    from transparency.client.tiles import TileClient, TiledTree  # noqa: PLC0415
 
     async def ask() -> Served | None:
         async with TileClient(url, tls=tls) as client:
