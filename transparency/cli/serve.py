@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -69,15 +70,19 @@ from transparency.server.tokens import TokenStore
     "--max-connections-per-address", type=click.IntRange(0), metavar="N",
     help=f"Of these from one address; 0 lifts the limit. Default: {ServerSettings().max_connections_per_address}.",
 )  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(0, 64), metavar="N",
+    help="Processes that take and judge statements. Default: one for each core; none with TLS.",
+)  # fmt: skip
 @click.option("--access-log", metavar="FILE", help="Structured access log, without payloads or tokens; - is stderr.")
 @publish_options
 @log_creation_options
 def command(
     data: Path, host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
     base_url: str | None, rate_limit: int | None, max_artifact_bytes: int | None, max_uploads: int | None,
-    max_connections: int | None, max_connections_per_address: int | None, access_log: str | None,
-    checkpoint_interval: float, witness_policy: str | None, witness_quorum: str, witness_timeout: float,
-    origin: str | None, iss: str | None, watermark: Path | None,
+    max_connections: int | None, max_connections_per_address: int | None, workers: int | None,
+    access_log: str | None, checkpoint_interval: float, witness_policy: str | None, witness_quorum: str,
+    witness_timeout: float, origin: str | None, iss: str | None, watermark: Path | None,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
@@ -87,7 +92,8 @@ def command(
         "rate_limit": rate_limit, "max_artifact_bytes": max_artifact_bytes, "max_uploads": max_uploads,
         "max_connections": max_connections, "max_connections_per_address": max_connections_per_address,
     }  # fmt: skip
-    settings = fit_connections(_settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds))
+    fitting = fit_connections(_settings(host, port, is_open, public, tls_cert, tls_key, base_url, access_log, bounds))
+    settings = replace(fitting, workers=_worker_count(workers, tls=tls_cert is not None))
     publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
@@ -111,6 +117,16 @@ def command(
         except OSError as error:
             raise cannot_listen(host, port, error) or error from error
     note("stopped; everything that was acknowledged is committed")
+
+
+def _worker_count(asked: int | None, *, tls: bool) -> int:
+    if asked and tls:
+        raise CommandError(
+            Exit.USAGE, "--workers goes without TLS", "Put a proxy with TLS in front, or leave --workers away."
+        )
+    if asked is not None:
+        return asked
+    return 0 if tls else os.cpu_count() or 1
 
 
 def _settings(

@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
@@ -51,6 +52,7 @@ from transparency.statements.transparent import attach_receipts
 
 __all__ = ["Accepted", "Failed", "Found", "Log", "LogStatus", "Lookup", "Pending", "PolicyVersion", "Registered"]
 
+_T = TypeVar("_T")
 MAX_JUDGEMENTS = 32
 MAX_SIBLINGS = 1_000
 
@@ -74,6 +76,7 @@ class Log:
         self._manifests: Manifests | None = None
         self._erasures: Erasures | None = None
         self.on_failure: Callable[[BaseException], None] | None = None
+        self.on_in_force: Callable[[], None] | None = None
 
     @classmethod
     def create(
@@ -141,27 +144,19 @@ class Log:
 
     @property
     def sequencer(self) -> Sequencer:
-        if self._sequencer is None:
-            raise OverloadedError("the log has not started yet", retry_after=1.0)
-        return self._sequencer
+        return _started(self._sequencer)
 
     @property
     def intake(self) -> Intake:
-        if self._intake is None:
-            raise OverloadedError("the log has not started yet", retry_after=1.0)
-        return self._intake
+        return _started(self._intake)
 
     @property
     def manifests(self) -> Manifests:
-        if self._manifests is None:
-            raise OverloadedError("the log has not started yet", retry_after=1.0)
-        return self._manifests
+        return _started(self._manifests)
 
     @property
     def erasures(self) -> Erasures:
-        if self._erasures is None:
-            raise OverloadedError("the log has not started yet", retry_after=1.0)
-        return self._erasures
+        return _started(self._erasures)
 
     # -- what is in force ----------------------------------------------------------------------------------------
 
@@ -224,7 +219,7 @@ class Log:
         if index is not None:
             return self._known(statement.entry, index)
         sequenced = await self._sequence(statement, None)
-        return self._registered(statement.entry, sequenced)
+        return self.registered(statement.entry, sequenced)
 
     async def accept(self, data: bytes | Statement) -> Registered | Accepted:
         """As :meth:`register`, but return once the statement and its judgement are durable in the intake."""
@@ -248,7 +243,7 @@ class Log:
             return self._known(statement.entry, self._in_force.policy.index)
         policy = self._in_force.admit_policy(statement)
         candidate = policy_candidate(statement, policy, lambda: self._in_force, self._put_in_force)
-        return self._registered(statement.entry, await self.sequencer.submit(candidate))
+        return self.registered(statement.entry, await self.sequencer.submit(candidate))
 
     async def update_keys(self, data: bytes) -> Registered:
         """The next key set, signed by the policy key: in force from this head on, an announced key from its time."""
@@ -260,7 +255,7 @@ class Log:
         candidate = keys_candidate(
             statement, keys, signers.at, lambda: self._in_force, self._put_in_force, self.newest_head
         )
-        return self._registered(statement.entry, await self.sequencer.submit(candidate))
+        return self.registered(statement.entry, await self.sequencer.submit(candidate))
 
     def _put_in_force(self, in_force: InForce) -> None:
         """Called by the sequencer between two batches: what follows is judged by this."""
@@ -268,6 +263,8 @@ class Log:
             self._judge = Judge(in_force.policy.policy)
             self.sequencer.generation = in_force.policy.policy.generation
         self._in_force = in_force
+        if self.on_in_force is not None:
+            self.on_in_force()
 
     async def _sequence(self, statement: Statement, judgement: Judgement | None) -> Sequenced:
         """Judge and submit, and again as often as policy or time move on in between."""
@@ -299,12 +296,12 @@ class Log:
                 return self._known(statement.entry, index)
             candidate = operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
             try:
-                return self._registered(statement.entry, await self.sequencer.submit(candidate))
+                return self.registered(statement.entry, await self.sequencer.submit(candidate))
             except JudgementStaleError:
                 continue
         raise _too_fast()
 
-    def _registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
+    def registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
         return Registered(entry, sequenced.index, self._receipts.of_batch(sequenced), new=True)
 
     def _known(self, entry: Entry, index: int) -> Registered:
@@ -393,6 +390,12 @@ class Log:
             published=counters.published,
             alive=sequencer.alive,
         )
+
+
+def _started(part: _T | None) -> _T:
+    if part is None:
+        raise OverloadedError("the log has not started yet", retry_after=1.0)
+    return part
 
 
 def _too_fast() -> OverloadedError:

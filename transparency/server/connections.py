@@ -114,11 +114,14 @@ class Connections:
         self.remove(guest)
         guest.cut()
 
-    def _look(self) -> None:
-        """Now and then each connection looks at its own deadlines."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+    def look(self) -> None:
+        """Each connection looks at its own deadlines."""
+        now = asyncio.get_running_loop().time()
         for guests in list(self._by_address.values()):
             for guest in list(guests):
                 guest.look(now)
+
+    def _look(self) -> None:
+        self.look()
+        loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._every, self._look) if self.total else None

@@ -47,20 +47,39 @@ class RateLimiter:
         number, period = (self._number, self._period) if per_minute is None else (per_minute, _MINUTE)
         if number is None:
             return
-        now = self._clock()
         rate = number / period
-        left, seen = self._buckets.get(client, (float(number), now))
-        # max: a clock that steps back must not take allowance away.
-        left = min(float(number), left + max(0.0, now - seen) * rate)
+        left = self._left(client, float(number), rate)
         allowed = left >= 1.0
-        self._buckets[client] = (left - 1.0 if allowed else left, now)
-        self._buckets.move_to_end(client)
-        if len(self._buckets) > self._max_clients:
-            self._buckets.popitem(last=False)
-        if not allowed:
+        if allowed:
+            self._keep(client, left - 1.0)
+        else:
             wait = math.ceil((1.0 - left) / rate)
             detail = f"Only {number} requests per {period_name(period)} are allowed."
             raise ProblemError(429, "Too Many Requests", detail, headers={"Retry-After": str(max(1, wait))})
+
+    def limits(self, per_minute: int | None) -> bool:
+        """Whether a client with this number of its own is limited at all."""
+        return self._number is not None or per_minute is not None
+
+    def spend(self, client: str, count: int, per_minute: int | None = None) -> None:
+        """Take *count* requests that another process answered, as far as there are any left."""
+        number, period = (self._number, self._period) if per_minute is None else (per_minute, _MINUTE)
+        if number is not None:
+            self._keep(client, max(0.0, self._left(client, float(number), number / period) - count))
+
+    def _left(self, client: str, most: float, rate: float) -> float:
+        now = self._clock()
+        left, seen = self._buckets.get(client, (most, now))
+        # max: a clock that steps back must not take allowance away.
+        left = min(most, left + max(0.0, now - seen) * rate)
+        self._keep(client, left)
+        return left
+
+    def _keep(self, client: str, left: float) -> None:
+        self._buckets[client] = (left, self._clock())
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > self._max_clients:
+            self._buckets.popitem(last=False)
 
 
 def period_name(seconds: float) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from transparency.server.tally import BUCKETS, Tally
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# From well under one disk flush to well over slow_after.
-_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 Gauges = Callable[[], Iterable[tuple[str, str, float]]]
 
@@ -30,48 +31,48 @@ Counts = Callable[[], Iterable[Labelled]]
 
 
 class Metrics:
-    """Label values come from our own tables only: route templates, known methods, titles of problems."""
+    """Counted in a :class:`Tally`, which costs a tenth of what the client library's own counters cost an answer."""
 
     def __init__(self, gauges: Gauges, counts: Counts = tuple) -> None:
         self._registry = CollectorRegistry()
-        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._requests = Counter(
-            "transparency_requests",
-            "Requests answered",
-            ("route", "method", "status"),
-            registry=self._registry,
-        )
-        self._durations = Histogram(
-            "transparency_request_seconds",
-            "Time from a request's header to its answer",
-            ("route",),
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._refusals = Counter(
-            "transparency_refusals",
-            "Statements not registered, by the title of the problem",
-            ("title",),
-            registry=self._registry,
-        )
+        self.tally = Tally()
+        self.answered = self.tally.answered
+        self.refused = self.tally.refused
+        self._registry.register(_Tallied(self.tally))
         self._registry.register(_Gauges(gauges))
         self._registry.register(_Counts(counts))
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        key = (route, method, status)
-        children = self._children.get(key)
-        if children is None:
-            # Bounded as the labels are; looking them up by name each time would cost more than counting.
-            children = (self._requests.labels(route, method, str(status)), self._durations.labels(route))
-            self._children[key] = children
-        children[0].inc()
-        children[1].observe(seconds)
-
-    def refused(self, title: str) -> None:
-        self._refusals.labels(title).inc()
-
     def exposition(self) -> bytes:
         return generate_latest(self._registry)
+
+
+class _Tallied(Collector):
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterable[Metric]:
+        tally = self._tally
+        requests = CounterMetricFamily(
+            "transparency_requests", "Requests answered", labels=("route", "method", "status")
+        )
+        for (route, method, status), count in tally.answers.items():
+            requests.add_metric((route, method, str(status)), count)
+        yield requests
+        durations = HistogramMetricFamily(
+            "transparency_request_seconds", "Time from a request's header to its answer", labels=("route",)
+        )
+        for route, counts in tally.durations.items():
+            bounds = [*(str(bucket) for bucket in BUCKETS), "+Inf"]
+            durations.add_metric(
+                (route,), list(zip(bounds, itertools.accumulate(counts), strict=True)), tally.seconds[route]
+            )
+        yield durations
+        refusals = CounterMetricFamily(
+            "transparency_refusals", "Statements not registered, by the title of the problem", labels=("title",)
+        )
+        for title, count in tally.refusals.items():
+            refusals.add_metric((title,), count)
+        yield refusals
 
 
 class _Gauges(Collector):

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from transparency.log.access_digests import AccessDigests
 from transparency.log.admin import AdminServer
 from transparency.log.checkpoints import PublishSettings
+from transparency.log.folder import Folder
 from transparency.log.log import Log
 from transparency.log.search_worker import SearchWorker
 from transparency.log.witness_check import check_before_start
@@ -24,6 +25,7 @@ from transparency.server.service import SERVICE, Service
 from transparency.server.settings import ServerSettings
 from transparency.server.site import first, on_a_socket, runner_of, stop_signal
 from transparency.server.tokens import TokenStore
+from transparency.server.workers import Workers
 
 
 async def serve(
@@ -85,7 +87,9 @@ async def listening(
         await runner.setup()
         try:
             await service.publisher.start()
-            async with on_a_socket(runner, settings, service.bodies, stopping) as url:
+            access = Folder(log.data).access
+            crew = (lambda site: Workers(service, site, access, settings.workers)) if settings.workers else None
+            async with on_a_socket(runner, settings, service.bodies, stopping, crew) as url:
                 yield service, url
         finally:
             await service.publisher.stop()

@@ -20,6 +20,8 @@ class ServerSettings:
     tls_key: Path | None = None
     # Where clients reach the service when it stands behind a proxy, e.g. "https://log.example/scitt" (API-14).
     base_url: str | None = None
+    # Processes that accept connections and judge statements; none: this one does all. Not with TLS (server/workers.py).
+    workers: int = 0
     # Lifts the tokens for submitting and reading, nothing else (design §5).
     open: bool = False
     # Lifts the token for reading only.
@@ -62,6 +64,8 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("TLS needs both a certificate file and a key file")
+        if self.workers and self.tls_cert is not None:
+            raise ValueError("worker processes take no TLS connections")
         if self.rate_limit is not None and self.rate_limit < 1:
             raise ValueError("a rate limit below one request per period would refuse everyone")
 

@@ -11,6 +11,7 @@ import logging
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Protocol
 
 from aiohttp import web
 from yarl import URL
@@ -22,6 +23,13 @@ from transparency.server.settings import ServerSettings
 
 BODY_GRACE_SECONDS = 2.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Crew(Protocol):
+    """Processes beside this one."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
 
 
 def runner_of(app: web.Application, settings: ServerSettings, lines: logging.Logger | None) -> Runner:
@@ -41,18 +49,34 @@ def runner_of(app: web.Application, settings: ServerSettings, lines: logging.Log
 
 @contextlib.asynccontextmanager
 async def on_a_socket(
-    runner: Runner, settings: ServerSettings, bodies: Bodies, stopping: Callable[[], None]
+    runner: Runner,
+    settings: ServerSettings,
+    bodies: Bodies,
+    stopping: Callable[[], None],
+    crew: Callable[[Site], Crew] | None = None,
 ) -> AsyncIterator[str]:
-    """Listen with a runner that is set up, for the time of the block; *stopping* is told when it ends."""
+    """Listen with a runner that is set up, for the time of the block; *stopping* is told when it ends.
+
+    With a *crew* it is those who accept connections, and hand over what is not for them.
+    """
+    helping: Crew | None = None
     try:
-        site = Site(runner, tls_context(settings))
+        site = Site(runner, tls_context(settings), others=crew is not None)
         await site.start()
+        if crew is not None:
+            helping = crew(site)
+            await helping.start()
         yield _url(settings, site.port)
         stopping()
+        if helping is not None:
+            await helping.stop()
+            helping = None
         await site.stop()
         await bodies.stop(BODY_GRACE_SECONDS)
     finally:
         stopping()
+        if helping is not None:
+            await helping.stop()
         # A client that does not read its answer would hold the stop for as long as aiohttp waits, twice.
         deadline = asyncio.get_running_loop().call_later(settings.drain_timeout, _abort_all, runner)
         await runner.cleanup()

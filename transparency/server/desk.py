@@ -1,0 +1,130 @@
+"""The desk: what all connections of one worker share, and what an answer looks like on the wire."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import formatdate
+from functools import lru_cache
+
+from transparency.errors import StoreError
+from transparency.log.answers import Accepted
+from transparency.server import media
+from transparency.server.access import Client, authorise, identify_by
+from transparency.server.connections import Connections
+from transparency.server.limits import RateLimiter
+from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
+from transparency.server.protocol import log_unexpected
+from transparency.server.registrar import Outcome, Registrar
+from transparency.server.settings import ServerSettings
+from transparency.server.tally import Tally
+from transparency.server.tokens import Scope, TokenStore
+from transparency.statements.statement import entry_id
+
+ROUTE = "/entries"
+BATCH_ROUTE = "/entries/batch"
+_METHOD = "POST"
+_SERVER_FAULT = 500
+_SUBMIT = (Scope.SUBMIT,)
+_CREATED = f"Content-Type: {media.COSE}\r\nVary: Accept\r\n"
+
+
+@dataclass(slots=True)
+class Desk:
+    """Owner: the worker's event loop."""
+
+    registrar: Registrar
+    settings: ServerSettings
+    tokens: TokenStore
+    limiter: RateLimiter
+    connections: Connections
+    # Takes a socket with what was read of it to the owner of the log; False where that is not possible.
+    hand_over: Callable[[int, bytes], bool]
+    lines: logging.Logger | None = None
+    tally: Tally = field(default_factory=Tally)
+    # Requests that were refused here, by client and its own rate: the owner counts them too.
+    spent: dict[tuple[str, int | None], int] = field(default_factory=dict)
+    # Bytes of bodies that are not complete, of all connections.
+    held: int = 0
+    stopping: bool = False
+
+    def identify(self, authorization: str | None, address: str) -> Client:
+        """Who asks, if it may submit; raises 401, 403 or 429."""
+        client = identify_by(() if authorization is None else (authorization,), address, self.tokens)
+        self.admit(client)
+        authorise(client, _SUBMIT, self.settings)
+        return client
+
+    def admit(self, client: Client) -> None:
+        """Count one request. Each worker counts for itself, and the owner for all: so a flood costs nobody else."""
+        self.limiter.admit(client.name, _rate(client))
+
+    def refused(self, client: Client) -> None:
+        """A request that the owner will not hear of was answered."""
+        rate = _rate(client)
+        if self.limiter.limits(rate):
+            key = (client.name, rate)
+            self.spent[key] = self.spent.get(key, 0) + 1
+
+    def answer(self, host: str, outcome: Outcome, *, close: bool) -> tuple[int, bytes]:
+        """Status and bytes of the answer to a registration."""
+        ending = "Connection: close\r\n\r\n" if close else "\r\n"
+        if isinstance(outcome, Accepted):
+            location = self._location(host, entry_id(outcome.entry))
+            wait = jittered(self.settings.retry_after)
+            head = (
+                f"HTTP/1.1 202 Accepted\r\nLocation: {location}\r\nRetry-After: {wait}\r\nContent-Length: 0\r\n"
+                f"Date: {_date(int(time.time()))}\r\n{ending}"
+            )
+            return 202, head.encode()
+        receipt = outcome.registered.receipt
+        location = self._location(host, entry_id(outcome.registered.entry))
+        erased = "Statement-Erased: ?1\r\n" if outcome.erased else ""
+        head = (
+            f"HTTP/1.1 201 Created\r\nLocation: {location}\r\n{_CREATED}"
+            f"Content-Length: {len(receipt)}\r\nDate: {_date(int(time.time()))}\r\n{erased}{ending}"
+        )
+        return 201, head.encode() + receipt
+
+    def problem(self, error: BaseException, *, close: bool) -> tuple[int, bytes]:
+        problem = problem_of(error) if isinstance(error, Exception) else ProblemError.of_status(_SERVER_FAULT)
+        if problem.status == _SERVER_FAULT and not isinstance(error, StoreError):
+            log_unexpected(f"{_METHOD} {ROUTE}", error)
+        self.tally.refused(problem.title)
+        problem.headers.setdefault("Date", _date(int(time.time())))
+        return problem.status, on_the_wire(problem, close=close or problem.close)
+
+    def count(self, route: str, status: int, seconds: float, size: int, client: str, entry: str | None = None) -> None:
+        """One request was answered."""
+        self.tally.answered(route, _METHOD, status, seconds)
+        if self.lines is not None:
+            now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            line = {
+                "time": now,
+                "method": _METHOD,
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1000, 3),
+                "bytes": size,
+                "client": client,
+            }
+            if entry is not None and status < FIRST_ERROR:
+                line["entry"] = entry
+            self.lines.info(json.dumps(line, separators=(",", ":")))
+
+    def _location(self, host: str, entry: str) -> str:
+        base = self.settings.base_url
+        return f"{base.rstrip('/') if base is not None else f'http://{host}'}{ROUTE}/{entry}"
+
+
+def _rate(client: Client) -> int | None:
+    return None if client.token is None else client.token.rate
+
+
+@lru_cache(maxsize=2)
+def _date(now: int) -> str:
+    return formatdate(now, usegmt=True)

@@ -1,0 +1,234 @@
+"""The hub: the owner's end of what it says with its workers (server/handing.py). Statements in, receipts out.
+
+One link for each worker, over a pair of sockets. Everything here belongs to the event loop that owns the log, so what a
+worker hands over is decided on as if it had come in this process: duplicates, stale judgements, a full queue, a batch
+that is slow. What was handed over is answered (where a 202 is followed by how it ended, the worker heeds the first),
+unless the link is lost before: then nobody waits any more, and what was queued is registered all the same.
+
+Back-pressure: a worker has a bounded number of bytes under way (server/registrar.py), so neither direction of a link
+can pile up; the sequencer's own bound is what answers 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
+from transparency.log.answers import Accepted, Registered
+from transparency.log.candidate import Candidate, Sequenced
+from transparency.log.store import IntakeRow
+from transparency.server.frames import FrameReader, frame
+from transparency.server.handing import Handed, Kind, Said
+from transparency.server.problems import ProblemError, problem_of
+from transparency.server.protocol import log_unexpected
+from transparency.server.service import Service
+from transparency.statements.statement import Entry
+
+
+class Hub:
+    """What all links share. Owner: the event loop's thread."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._links: set[Link] = set()
+        service.log.on_in_force = self._tell_in_force
+
+    def link(self, on_ready: Callable[[], None]) -> Link:
+        return Link(self, on_ready, self._service.settings.slow_after)
+
+    def joined(self, link: Link) -> None:
+        self._links.add(link)
+        link.say(Kind.IN_FORCE, self._in_force())
+
+    def left(self, link: Link) -> None:
+        self._links.discard(link)
+
+    def _tell_in_force(self) -> None:
+        for link in self._links:
+            link.say(Kind.IN_FORCE, self._in_force())
+
+    def _in_force(self) -> list[object]:
+        log = self._service.log
+        return [log.policy_document, log.service_keys_document, log.newest_head().time]
+
+    # -- what workers hand over ----------------------------------------------------------------------------------
+
+    def take(self, link: Link, handed: Handed) -> None:
+        """Sequence one statement and have *link* told how it ended."""
+        service = self._service
+        try:
+            if handed.client is not None:
+                service.limiter.admit(handed.client, handed.rate)
+            known = self._known(handed.entry)
+            if known is not None:
+                link.registered(handed.number, known, erased=service.log.stored(known.index).erased)
+                return
+            future = service.log.sequencer.enqueue(Candidate(handed, handed.judgement))
+        except TransparencyError as error:
+            self._refuse(link, handed.number, error)
+            return
+        future.add_done_callback(partial(self._ended, link, handed))
+        if not handed.patient:
+            link.waits(handed)
+
+    def find(self, link: Link, number: int, entry: Entry) -> None:
+        """Tell a worker, who would refuse it, whether an entry is registered all the same (LEAF-7)."""
+        try:
+            known = self._known(entry)
+        except TransparencyError as error:
+            self._refuse(link, number, error)
+            return
+        if known is None:
+            link.answer(number, Said.UNKNOWN)
+        else:
+            link.registered(number, known, erased=self._service.log.stored(known.index).erased)
+
+    def count(self, told: list[Any]) -> None:
+        tally, spent = told
+        self._service.metrics.tally.add(tally)
+        for client, number, rate in spent:
+            self._service.limiter.spend(client, number, rate)
+
+    def slow(self, link: Link, handed: list[Handed]) -> None:
+        """These wait for too long: make them durable, and say so (design §5)."""
+        for one in handed:
+            task = asyncio.ensure_future(self._accept(link, one))
+            self._service.background.add(task)
+            task.add_done_callback(self._service.background.discard)
+
+    def _known(self, entry: Entry) -> Registered | None:
+        log = self._service.log
+        index = log.sequencer.find(entry)
+        return None if index is None else Registered(entry, index, log.receipt(index), new=False)
+
+    def _ended(self, link: Link, handed: Handed, future: asyncio.Future[Sequenced]) -> None:
+        error = future.exception()
+        if error is None:
+            link.registered(handed.number, self._service.log.registered(handed.entry, future.result()))
+        elif isinstance(error, JudgementStaleError):
+            link.answer(handed.number, Said.STALE, self._service.log.sequencer.decision_time())
+        else:
+            self._refuse(link, handed.number, error)
+
+    async def _accept(self, link: Link, handed: Handed) -> None:
+        log = self._service.log
+        try:
+            if not log.intake.holds(handed.entry):
+                now = log.sequencer.decision_time()
+                await log.intake.take_in(IntakeRow(handed.entry, handed.normalised, handed.judgement, now))
+        except TransparencyError:
+            return  # the intake has no room: the answer is what becomes of the registration, however long it takes
+        link.accepted(handed.number, Accepted(handed.entry))
+
+    def _refuse(self, link: Link, number: int, error: BaseException) -> None:
+        if isinstance(error, StoreError):
+            self._service.stop_for(error)
+        link.problem(number, problem_of(error if isinstance(error, Exception) else StoreError("the log has stopped")))
+
+
+class Link(asyncio.Protocol):
+    """One worker. Answers are collected for a turn of the loop, so that a batch goes out in one write."""
+
+    def __init__(self, hub: Hub, on_ready: Callable[[], None], slow_after: float) -> None:
+        self._hub = hub
+        self._on_ready = on_ready
+        self._slow_after = slow_after
+        self._reader = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._answers: list[list[object]] = []
+        # Those that are answered 202 if they take too long, and since when they wait, the oldest first.
+        self._waiting: dict[int, tuple[float, Handed]] = {}
+        self._looking = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._hub.joined(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._transport = None
+        self._waiting.clear()
+        self._hub.left(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for kind, value in self._reader.feed(data):
+                self._heard(kind, value)
+        except (MalformedError, TypeError, ValueError) as error:
+            # Not a worker of ours any more. It is ended, and another takes its place.
+            log_unexpected("what a worker sent", error)
+            self.abort()
+
+    def _heard(self, kind: int, value: object) -> None:
+        match kind:
+            case Kind.HANDED:
+                for item in cast("list[list[object]]", value):
+                    self._hub.take(self, Handed(*item))  # type: ignore[arg-type] # as it was packed
+            case Kind.ASKED:
+                for number, entry in cast("list[tuple[int, bytes]]", value):
+                    self._hub.find(self, number, Entry(entry))
+            case Kind.COUNTED:
+                self._hub.count(cast("list[Any]", value))
+            case Kind.READY:
+                self._on_ready()
+            case _:
+                raise MalformedError("a kind of frame that workers do not send")
+
+    def stop(self) -> None:
+        self.say(Kind.STOP)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def say(self, kind: Kind, value: object = None) -> None:
+        if self._transport is not None:
+            self._transport.write(frame(kind, value))
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def waits(self, handed: Handed) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiting[handed.number] = loop.time(), handed
+        if not self._looking:
+            self._looking = True
+            loop.call_later(self._slow_after, self._look)
+
+    def _look(self) -> None:
+        """One timer for all: that each has one would cost more than what it is for."""
+        loop = asyncio.get_running_loop()
+        late = loop.time() - self._slow_after
+        slow: list[Handed] = []
+        for number, (since, handed) in list(self._waiting.items()):
+            if since > late:
+                break
+            slow.append(handed)
+            del self._waiting[number]
+        self._looking = bool(self._waiting)
+        if self._waiting:
+            oldest = next(iter(self._waiting.values()))[0]
+            loop.call_later(max(oldest - late, 0.0), self._look)
+        if slow and self._transport is not None:
+            self._hub.slow(self, slow)
+
+    def registered(self, number: int, result: Registered, *, erased: bool = False) -> None:
+        self.answer(number, Said.REGISTERED, result.index, result.new, result.receipt, erased)
+
+    def accepted(self, number: int, _result: Accepted) -> None:
+        self.answer(number, Said.ACCEPTED)
+
+    def problem(self, number: int, problem: ProblemError) -> None:
+        self.answer(number, Said.PROBLEM, problem.status, problem.title, problem.detail, problem.headers, problem.close)
+
+    def answer(self, number: int, said: Said, *more: object) -> None:
+        self._waiting.pop(number, None)
+        if not self._answers:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._answers.append([number, int(said), *more])
+
+    def _flush(self) -> None:
+        answers, self._answers = self._answers, []
+        self.say(Kind.ANSWERS, answers)

@@ -1,0 +1,248 @@
+"""The registrar: how a worker gets statements registered. It reads and judges them; the owner of the log sequences.
+
+What is in force comes from the owner, in the order of the log: an answer *stale* arrives after the policy that made it
+so, and the statement is judged again. A refusal is asked back once, because what is registered already is answered with
+its receipt whatever the policy says by now (LEAF-7).
+
+Owner: the worker's event loop. Bounded: beyond ``MAX_UNDER_WAY`` bytes handed over and not answered, the next one is
+told to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
+from transparency.log.answers import Accepted, Registered
+from transparency.log.judging import LARGE_RECORD
+from transparency.policy.document import Policy
+from transparency.policy.judge import Judge, Judgement
+from transparency.policy.keyset import ServiceKeys
+from transparency.policy.operations import reads_as_operation
+from transparency.server.access import Client, check_issuer
+from transparency.server.handing import Handed, Kind, Said
+from transparency.server.problems import ProblemError
+from transparency.statements.statement import Entry, Statement
+
+MAX_UNDER_WAY = 64 * 1024 * 1024
+MAX_JUDGEMENTS = 32
+
+
+class Receipted(NamedTuple):
+    """Registered, and whether what was registered has been erased since."""
+
+    registered: Registered
+    erased: bool
+
+
+Outcome = Receipted | Accepted
+Say = Callable[[Kind, object], None]
+
+
+class Registrar(Protocol):
+    """What a connection needs: this process' own log, or another's."""
+
+    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
+        """Register one statement. The future has its outcome, or a TransparencyError. A *patient* one is never 202."""
+
+    @property
+    def body_limit(self) -> int:
+        """The largest body that a statement may come in."""
+
+
+class _UnderWay:
+    """A statement that was handed over, or asked for, and what is to be done with the answer."""
+
+    __slots__ = ("client", "future", "judgements", "patient", "refusal", "statement")
+
+    def __init__(self, statement: Statement, client: Client, future: asyncio.Future[Outcome], *, patient: bool) -> None:
+        self.statement = statement
+        self.client = client
+        self.future = future
+        self.patient = patient
+        self.judgements = 0
+        self.refusal: TransparencyError | None = None
+
+
+class RemoteRegistrar:
+    """The owner of the log is another process."""
+
+    def __init__(self, say: Say, limits: Callable[[int | None], bool], body_margin: int) -> None:
+        """*limits* says whether a client with this rate of its own is limited: then the owner counts its requests."""
+        self._say = say
+        self._limits = limits
+        self._body_margin = body_margin
+        self._document = b""
+        self._judge: Judge | None = None
+        self._keys: ServiceKeys | None = None
+        self._time = 0
+        self._number = 0
+        self._under_way: dict[int, _UnderWay] = {}
+        self.bytes_under_way = 0
+        self._handed: list[Handed] = []
+        self._asked: list[tuple[int, bytes]] = []
+
+    @property
+    def body_limit(self) -> int:
+        return self._policy().max_statement_size + self._body_margin
+
+    @property
+    def idle(self) -> bool:
+        return not self._under_way
+
+    def put_in_force(self, policy: bytes, keys: bytes, newest: int) -> None:
+        """What the owner says is in force from now on; *newest* is the time of its newest head."""
+        self._keys = ServiceKeys.from_toml(keys)
+        if self._judge is None or self._document != policy:
+            self._document, self._judge = policy, Judge(Policy.from_toml(policy))
+        self._time = max(self._time, newest)
+
+    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        try:
+            statement = Statement.from_bytes(data)
+            check_issuer(client.token, statement)
+            if self.bytes_under_way + len(statement.normalised) > MAX_UNDER_WAY:
+                raise OverloadedError("too many statements are waiting; nothing was accepted")
+            under_way = _UnderWay(statement, client, future, patient=patient)
+            if len(statement.payload) > LARGE_RECORD and self._policy_reads(statement):
+                loop.create_task(self._judge_slowly(under_way))  # noqa: RUF006 - the future is what is waited for
+            else:
+                self._hand_over(under_way, self._judgement(statement))
+        except RefusedError as error:
+            self._ask(_UnderWay(statement, client, future, patient=patient), error)
+        except TransparencyError as error:
+            future.set_exception(error)
+        return future
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _policy(self) -> Policy:
+        return self._current().policy
+
+    def _current(self) -> Judge:
+        if self._judge is None:
+            raise OverloadedError("the log has not started yet", retry_after=1.0)
+        return self._judge
+
+    def _policy_reads(self, statement: Statement) -> bool:
+        return self._current().reads_records_of(statement.iss)
+
+    def _judgement(self, statement: Statement) -> Judgement:
+        judge, keys = self._current(), self._keys
+        if keys is not None and reads_as_operation(statement, keys):
+            raise RefusedError("what the service states about itself is registered by the service alone")
+        return judge.judge(statement, max(int(time.time()), self._time))
+
+    async def _judge_slowly(self, under_way: _UnderWay) -> None:
+        try:
+            judgement = await asyncio.to_thread(self._judgement, under_way.statement)
+        except RefusedError as error:
+            self._ask(under_way, error)
+        except TransparencyError as error:
+            _fail(under_way.future, error)
+        else:
+            self._hand_over(under_way, judgement)
+
+    # -- to the owner --------------------------------------------------------------------------------------------
+
+    def _hand_over(self, under_way: _UnderWay, judgement: Judgement) -> None:
+        statement, token = under_way.statement, under_way.client.token
+        rate = None if token is None else token.rate
+        # A statement that is judged again was counted before.
+        counts = under_way.judgements == 0 and self._limits(rate)
+        under_way.judgements += 1
+        number = self._begin(under_way)
+        self._later()
+        self._handed.append(
+            Handed(
+                number,
+                statement.entry,
+                statement.tbs_digest,
+                statement.normalised,
+                *judgement,
+                under_way.patient,
+                under_way.client.name if counts else None,
+                rate,
+            )
+        )
+
+    def _ask(self, under_way: _UnderWay, refusal: TransparencyError) -> None:
+        under_way.refusal = refusal
+        number = self._begin(under_way)
+        self._later()
+        self._asked.append((number, under_way.statement.entry))
+
+    def _begin(self, under_way: _UnderWay) -> int:
+        self._number += 1
+        self._under_way[self._number] = under_way
+        self.bytes_under_way += len(under_way.statement.normalised)
+        return self._number
+
+    def _later(self) -> None:
+        """Whatever this turn of the loop hands over goes out in one frame."""
+        if not self._handed and not self._asked:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._handed:
+            handed, self._handed = self._handed, []
+            self._say(Kind.HANDED, handed)
+        if self._asked:
+            asked, self._asked = self._asked, []
+            self._say(Kind.ASKED, asked)
+
+    # -- from the owner ------------------------------------------------------------------------------------------
+
+    def heard(self, answers: list[list[Any]]) -> None:
+        for number, said, *more in answers:
+            under_way = self._under_way.pop(number, None)
+            if under_way is None:
+                continue  # it was answered 202, and this says how it ended
+            self.bytes_under_way -= len(under_way.statement.normalised)
+            self._answer(under_way, Said(said), more)
+
+    def _answer(self, under_way: _UnderWay, said: Said, more: list[Any]) -> None:
+        future, entry = under_way.future, under_way.statement.entry
+        match said:
+            case Said.REGISTERED:
+                index, new, receipt, erased = more
+                if not future.done():
+                    future.set_result(Receipted(Registered(Entry(entry), index, receipt, new), erased))
+            case Said.ACCEPTED:
+                if not future.done():
+                    future.set_result(Accepted(entry))
+            case Said.STALE:
+                self._time = max(self._time, more[0])
+                self._judge_again(under_way)
+            case Said.UNKNOWN:
+                _fail(future, under_way.refusal or RefusedError("refused"))
+            case Said.PROBLEM:
+                status, title, detail, headers, close = more
+                _fail(future, ProblemError(status, title, detail, headers=headers, close=close))
+
+    def _judge_again(self, under_way: _UnderWay) -> None:
+        if under_way.judgements >= MAX_JUDGEMENTS:
+            _fail(under_way.future, JudgementStaleError("the policy is changing too fast to judge this statement"))
+            return
+        try:
+            self._hand_over(under_way, self._judgement(under_way.statement))
+        except RefusedError as error:
+            self._ask(under_way, error)
+        except TransparencyError as error:
+            _fail(under_way.future, error)
+
+    def lost(self) -> None:
+        """The owner is gone: nobody knows what it has kept."""
+        for under_way in self._under_way.values():
+            _fail(under_way.future, StoreError("the owner of the log is gone"))
+        self._under_way.clear()
+
+
+def _fail(future: asyncio.Future[Outcome], error: TransparencyError) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,200 @@
+"""A worker process: accepts connections, reads and judges statements, and gives the owner's receipts back.
+
+Started by the owner of the log (server/workers.py) with three things on inherited descriptors: the stream they talk
+over (server/handing.py), a packet socket by which connections are handed to the owner, and the sockets to listen on.
+It has no key and writes nothing to the log's folder. When the owner goes, it goes: nothing can be registered without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import cbor2
+
+from transparency.errors import MalformedError
+from transparency.server.acceptor import Acceptor
+from transparency.server.access_log import access_log
+from transparency.server.connections import Connections
+from transparency.server.desk import Desk
+from transparency.server.frames import FrameReader, frame
+from transparency.server.handing import Kind
+from transparency.server.lean import LeanConnection
+from transparency.server.limits import RateLimiter
+from transparency.server.protocol import log_unexpected
+from transparency.server.registrar import RemoteRegistrar
+from transparency.server.runner import LOOK_SECONDS
+from transparency.server.settings import BODY_MARGIN, ServerSettings
+from transparency.server.tokens import TokenStore
+
+COUNT_SECONDS = 0.5
+# One at a time, so that workers that were all woken by a crowd of clients share it.
+ACCEPTS_AT_ONCE = 1
+LOST = 70
+
+
+class Worker(asyncio.Protocol):
+    """Owner: this process' event loop."""
+
+    def __init__(self, settings: ServerSettings, tokens: TokenStore, packets: socket.socket) -> None:
+        self._settings = settings
+        self._packets = packets
+        self._reader = FrameReader()
+        self._stream: asyncio.Transport | None = None
+        self.ready = asyncio.Event()
+        self.told_to_stop = asyncio.Event()
+        self.lost = asyncio.Event()
+        limiter = RateLimiter(
+            settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=time.monotonic
+        )
+        self._registrar = RemoteRegistrar(self._say, limiter.limits, BODY_MARGIN)
+        self.desk = Desk(
+            self._registrar,
+            settings,
+            tokens,
+            limiter,
+            Connections(
+                most=settings.max_connections,
+                most_per_address=settings.max_connections_per_address,
+                most_unsent=settings.max_unsent_bytes,
+                grace=settings.connection_grace,
+                every=min(LOOK_SECONDS, settings.header_timeout / 4, settings.send_timeout / 4),
+            ),
+            self._hand_over,
+        )
+        self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE)
+
+    # -- the owner -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._stream = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._stream = None
+        self._registrar.lost()
+        self.lost.set()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for kind, value in self._reader.feed(data):
+                self._heard(kind, value)
+        except MalformedError as error:
+            log_unexpected("what the owner of the log sent", error)
+            self.lost.set()
+
+    def _heard(self, kind: int, value: Any) -> None:  # noqa: ANN401 - by kind
+        match kind:
+            case Kind.ANSWERS:
+                self._registrar.heard(value)
+            case Kind.IN_FORCE:
+                self._registrar.put_in_force(*value)
+                self.ready.set()
+            case Kind.STOP:
+                self.told_to_stop.set()
+
+    def _say(self, kind: Kind, value: object = None) -> None:
+        if self._stream is not None:
+            self._stream.write(frame(kind, value))
+
+    def say_ready(self) -> None:
+        self._say(Kind.READY)
+
+    def count(self) -> None:
+        """Tell the owner what was answered here."""
+        spent = [[client, number, rate] for (client, rate), number in self.desk.spent.items()]
+        self.desk.spent.clear()
+        tally = self.desk.tally.take()
+        if spent or any(tally):
+            self._say(Kind.COUNTED, [tally, spent])
+
+    # -- connections ---------------------------------------------------------------------------------------------
+
+    def _admit(self, client: str) -> LeanConnection | None:
+        if not self.desk.connections.admit(client):
+            return None
+        connection = LeanConnection(self.desk, client)
+        self.desk.connections.add(connection)
+        return connection
+
+    def _hand_over(self, descriptor: int, begun: bytes) -> bool:
+        """The descriptor is closed here in any case; the owner has its own once it was sent."""
+        try:
+            socket.send_fds(self._packets, [b"+" + begun], [descriptor])
+        except OSError:  # the owner takes no more at the moment
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    async def drain(self) -> None:
+        """Nobody is let in any more; who waits for an answer gets it."""
+        self.acceptor.stop()
+        self.desk.stopping = True
+        deadline = asyncio.get_running_loop().time() + self._settings.drain_timeout
+        while self.desk.connections.total and asyncio.get_running_loop().time() < deadline:
+            self.desk.connections.look()
+            await asyncio.sleep(0.02)
+
+
+async def run(settings: ServerSettings, access: Path, stream: int, packets: int, listening: Sequence[int]) -> int:
+    loop = asyncio.get_running_loop()
+    # Signals to the group are the owner's to act on: it tells its workers.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, lambda: None)
+    with contextlib.closing(TokenStore(access)) as tokens, access_log(settings.access_log) as lines:
+        worker = Worker(settings, tokens, _socket(packets))
+        worker.desk.lines = lines
+        await loop.create_connection(lambda: worker, sock=_socket(stream))
+        await _first(worker.ready, worker.lost)
+        if not worker.lost.is_set():
+            worker.acceptor.start([_socket(number) for number in listening])
+            worker.say_ready()
+        counting = asyncio.create_task(_count(worker))
+        await _first(worker.told_to_stop, worker.lost)
+        counting.cancel()
+        if worker.lost.is_set():
+            print("transparency: a worker stops, because the owner of the log is gone", file=sys.stderr)  # noqa: T201
+            return LOST
+        await worker.drain()
+        worker.count()
+        await asyncio.sleep(0)
+    return 0
+
+
+async def _count(worker: Worker) -> None:
+    while True:
+        await asyncio.sleep(COUNT_SECONDS)
+        worker.count()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+
+
+def _socket(descriptor: int) -> socket.socket:
+    own = socket.socket(fileno=descriptor)
+    own.setblocking(False)
+    return own
+
+
+def main() -> None:
+    """``python -m transparency.server.worker``: what to do comes as CBOR on standard input."""
+    given = cbor2.loads(sys.stdin.buffer.read())
+    settings = ServerSettings(**given["settings"])
+    sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"], given["listening"])))
+
+
+if __name__ == "__main__":
+    main()
