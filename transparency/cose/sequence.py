@@ -1,0 +1,55 @@
+"""CBOR sequences (RFC 8742): where the next item ends, in bytes that may not all be there yet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from transparency.errors import MalformedError
+
+MAX_DEPTH: Final = 32
+_BSTR: Final = 2
+_TEXT: Final = 3
+_ARRAY: Final = 4
+_MAP: Final = 5
+_TAG: Final = 6
+_ONE_BYTE: Final = 24
+_EIGHT_BYTES: Final = 27
+
+
+def item_end(data: bytes | bytearray, start: int, limit: int) -> int | None:
+    """Where the item at *start* ends; None if it goes on beyond *data*.
+
+    Only its extent is found, whoever reads it judges its form. Raises MalformedError for what cannot be an item of at
+    most *limit* bytes in our encoding (definite lengths); behind such a one nothing can be found any more.
+    """
+    at, size = start, len(data)
+    # Items still to come at each level, the innermost last.
+    left = [1]
+    while left:
+        if not left[-1]:
+            left.pop()
+            continue
+        left[-1] -= 1
+        if at >= size:
+            return None
+        initial = data[at]
+        major, argument = initial >> 5, initial & 0x1F
+        at += 1
+        if argument >= _ONE_BYTE:
+            if argument > _EIGHT_BYTES:
+                raise MalformedError("the sequence has an item of indefinite length, or no item at all")
+            width = 1 << argument - _ONE_BYTE
+            if at + width > size:
+                return None
+            argument = int.from_bytes(data[at : at + width], "big")
+            at += width
+        if major in (_BSTR, _TEXT):
+            at += argument
+        elif major in (_ARRAY, _MAP):
+            left.append(argument * 2 if major == _MAP else argument)
+        elif major == _TAG:
+            left[-1] += 1
+        # Each item that a container announces has a byte at least, so this bounds counts as well.
+        if at - start > limit or (major in (_ARRAY, _MAP) and argument > limit) or len(left) > MAX_DEPTH:
+            raise MalformedError(f"the sequence has an item of more than {limit} bytes, or nested too deeply")
+    return at if at <= size else None
