@@ -163,7 +163,7 @@ def strict(survey: Survey) -> Outcome:
     wrong = [each for each in violations if each.level == "violation"]
     counts: dict[str, int | str] = {
         "violations": len(wrong), "warnings": len(violations) - len(wrong),
-        "format": survey.subject.format or TRACE_FORMAT,
+        "format": safe_text(survey.subject.format or TRACE_FORMAT, 60),
     }  # fmt: skip
     places = [each.pointer for each in (*wrong, *(each for each in violations if each.level != "violation"))]
     if wrong:

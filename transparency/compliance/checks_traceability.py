@@ -116,7 +116,7 @@ def located(survey: Survey) -> Outcome:  # noqa: PLR0911 - a list of decisions, 
         return warned("a revision without its version control", counts, place)
     if not folder and survey.rows and not survey.is_synthetic:
         return warned("the revision is named, the working directory is not", counts, place)
-    return passed(f"{counts['type']} {revision[:12]}", counts)
+    return passed(f"{counts['type']} {safe_text(revision[:12])}", counts)
 
 
 @record_check(

@@ -32,7 +32,8 @@ _BY_TYPE: Final[Mapping[str, str]] = {ASSISTANT: AGENT, CALL: AGENT, REASONING: 
 _ENTRIES: Final[Path] = ((None, "session"), "entries")
 # Not content: children are entries of their own, a source-ref holds a hash, and what is encrypted shows nothing.
 _SKIPPED: Final = frozenset({"children", "source-ref", "encrypted", "type", "timestamp", "id", "parent-id", "call-id"})
-_RECORD_SKIPPED: Final = frozenset({"session", "source", "version", "id", "created", "file-attribution"})
+# People are named in "actors" on purpose.
+_RECORD_SKIPPED: Final = frozenset({"actors", "session", "source", "version", "id", "created", "file-attribution"})
 _SESSION_SKIPPED: Final = frozenset({"entries", "not-attributed", "session-id"})
 # Members in which tools and agents say what they may do, wherever they stand: event data, native, session.native.
 POLICY_MEMBERS: Final = frozenset({

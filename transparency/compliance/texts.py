@@ -39,7 +39,7 @@ _MARKS: Final = (b"runcated", b"RUNCATED", b"edacted", b"EDACTED")
 # The word in some kind of bracket, or between the dots that stand for what is missing.
 _MARK: Final = re.compile(
     rb"(?i)(?:[\[(<{*]|\xe2\x80\xa6|\.\.\.)[^\[\]()<>{}\n\xff]{0,60}?(?:truncated|redacted)"
-    rb"|(?:truncated|redacted)[^\[\]()<>{}\n\xff.]{0,40}?(?:[\])>}]|\xe2\x80\xa6|\.\.\.)"
+    rb"|(?:truncated|redacted)(?:[\])>}]|\xe2\x80\xa6|\.\.\.)"
 )
 _ELLIPSIS: Final = "…".encode() + SEPARATOR
 _PLAIN_MARK: Final = re.compile(rb"(?i)redacted")
@@ -204,7 +204,7 @@ def _windows(spans: Iterable[tuple[int, int]], around: int) -> Iterator[tuple[in
     """Each span with its surroundings; those that meet become one, so that nothing is looked at twice."""
     start = end = -1
     for first, last in spans:
-        if first - around > end:
+        if end < 0 or first - around > end:
             if end >= 0:
                 yield start, end
             start = max(0, first - around)
