@@ -10,7 +10,7 @@ from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.framework import REQUIREMENTS
 from transparency.compliance.html_elements import Element, el, join
 from transparency.compliance.html_marks import verdict_mark
-from transparency.compliance.report import Examination, Report
+from transparency.compliance.report import Examination, Example, Report
 from transparency.compliance.rollup import ATTESTED, UNSIGNED
 from transparency.display import iso_utc
 
@@ -44,13 +44,11 @@ def findings(report: Report) -> Element:
             continue
         counts = report.tallies.get(check.id, {})
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _COUNTED if counts.get(verdict))
-        items = [] if finding is None else [_finding(finding, None, report)]
-        items += [
-            _finding(example.finding, example.record, report, example.entry) for example in examples[:SHOWN_EXAMPLES]
-        ]
-        not_passed = counts.get(Verdict.FAIL, 0) + counts.get(Verdict.WARN, 0)
-        left = not_passed - len(examples[:SHOWN_EXAMPLES]) if finding is None else 0
-        more = [el("li", f"and {left} more; the JSON report has further ones", class_="soft")] if left > 0 else []
+        items = [] if finding is None else [_finding(finding)]
+        items += [_alike(alike, report) for alike in _groups(examples)[:SHOWN_EXAMPLES]]
+        kept = sum(len(alike) for alike in _groups(examples)[:SHOWN_EXAMPLES])
+        not_passed = sum(counts.get(verdict, 0) for verdict in (Verdict.FAIL, Verdict.WARN)) if finding is None else 0
+        more = [el("li", f"and {not_passed - kept} more", class_="soft")] if not_passed > kept else []
         shown += [
             el("h3", f"{check.id} · {check.title}", id=f"c-{check.id}"),
             el(
@@ -67,9 +65,24 @@ def findings(report: Report) -> Element:
 _COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED, UNSIGNED)
 
 
-def _finding(finding: Finding, record: str | None, report: Report, entry: str | None = None) -> Element:
-    where = [] if record is None else [" ", _entry(record, entry, report)]
-    return el("li", verdict_mark(finding.verdict), " ", finding.summary, *where, _pointers(finding))
+def _finding(finding: Finding) -> Element:
+    return el("li", verdict_mark(finding.verdict), " ", finding.summary, _pointers(finding))
+
+
+def _groups(examples: Sequence[Example]) -> list[list[Example]]:
+    """Examples that say the same of several records, together."""
+    groups: dict[tuple[str, str], list[Example]] = {}
+    for example in examples:
+        groups.setdefault((example.finding.verdict, example.finding.summary), []).append(example)
+    return list(groups.values())
+
+
+def _alike(examples: Sequence[Example], report: Report) -> Element:
+    first = examples[0].finding
+    places = [el("div", _entry(each.record, each.entry, report), _pointers(each.finding)) for each in examples]
+    left = len(places) - SHOWN_EXAMPLES
+    more = [el("div", f"and {left} more", class_="note")] if left > 0 else []
+    return el("li", verdict_mark(first.verdict), " ", first.summary, *places[:SHOWN_EXAMPLES], *more)
 
 
 def _pointers(finding: Finding) -> Element:
@@ -79,7 +92,7 @@ def _pointers(finding: Finding) -> Element:
     shown = [pointer or "(whole record)" for pointer in finding.pointers[:SHOWN_POINTERS]]
     left = len(finding.pointers) - len(shown) + finding.more
     parts = [join(el("code", pointer), " ") for pointer in shown]
-    return el("div", *parts, *((f"and {left} more",) if left else ()), class_="note")
+    return el("span", " ", *parts, *((f"and {left} more",) if left else ()), class_="note")
 
 
 def _entry(name: str, entry: str | None, report: Report) -> Element:

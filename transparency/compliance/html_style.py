@@ -57,7 +57,7 @@ color:var(--soft);white-space:nowrap}
 overflow-wrap:anywhere}
 .strip span{margin-right:.7em;white-space:nowrap}
 ul.plain{list-style:none;padding:0;margin:.3rem 0}
-ul.plain li{margin:.2rem 0}
+ul.plain li{margin:.45rem 0}ul.plain li div{margin-left:1.3rem}
 dl.facts{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.25rem 1.4rem;margin:.8rem 0}
 dl.facts dt{color:var(--soft)}dl.facts dd{margin:0;overflow-wrap:anywhere}
 svg{display:block;max-width:100%;height:auto}
