@@ -82,14 +82,16 @@ def print_rates(
     heads: tuple[str, str],
     rates: Mapping[int, Sequence[float]],
     times: Mapping[int, Sequence[float]],
-    limit: float,
+    limits: Mapping[int, Sequence[float]],
     flush: float,
 ) -> None:
-    """One line for each level of load: the median rate, its share of *limit*, and how long one took."""
+    """One line for each level of load: the median rate, its share of the limit, and how long one took.
+
+    The share is the median of each round's own: what else the machine does meanwhile slows both.
+    """
     print(f"{heads[0]:>8} {heads[1]:>8} {'of limit':>9} {'p50 ms':>8} {'p99 ms':>8} {'p50 in flushes':>15}")
     for level, measured in rates.items():
         rate = statistics.median(measured)
+        share = statistics.median(each / limit for each, limit in zip(measured, limits[level], strict=True))
         p50, p99 = percentile(times[level], 0.5), percentile(times[level], 0.99)
-        print(
-            f"{level:>8} {rate:>8,.0f} {rate / limit:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>15.1f}"
-        )
+        print(f"{level:>8} {rate:>8,.0f} {share:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>15.1f}")

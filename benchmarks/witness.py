@@ -3,7 +3,8 @@
 A real ``transparency witness serve`` in its own process; the load generator in this one, so both share the machine's
 cores. Each client is one log, whose tree grows by a leaf a checkpoint: verify an Ed25519 line and a consistency proof,
 sign with Ed25519 and ML-DSA-44, flush the state and the mark. The limit is that verification and those two signatures
-in a bare loop over ``cryptography``, on as many processes as there are cores, in the same run. Medians of rounds.
+in a bare loop over ``cryptography``, on as many processes as there are cores, measured just before each level. Medians
+of rounds.
 
     python benchmarks/witness.py [--count 1000] [--logs 1,16,64] [--rounds 3]
 """
@@ -87,6 +88,15 @@ async def load(port: int, work: list[list[bytes]]) -> tuple[float, list[float]]:
     return len(latencies) / (time.perf_counter() - began), latencies
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of the cores (Linux); 0 where that cannot be read."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _bare(count: int, start: object, seconds: object) -> None:
     log, own, subtree = (
         ed25519.Ed25519PrivateKey.generate(),
@@ -96,16 +106,16 @@ def _bare(count: int, start: object, seconds: object) -> None:
     public, texts = log.public_key(), [b"%0160d" % number for number in range(count)]
     signed = [(log.sign(text), text) for text in texts]
     start.wait()  # type: ignore[attr-defined]
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for signature, text in signed:
         public.verify(signature, text)
         own.sign(text)
         subtree.sign(text)
-    seconds.put(time.perf_counter() - began)  # type: ignore[attr-defined]
+    seconds.put((time.perf_counter() - began, time.process_time() - used))  # type: ignore[attr-defined]
 
 
-def bare_limit(count: int) -> float:
-    """Verify, sign and sign again, a second, all cores together."""
+def bare_limit(count: int) -> tuple[float, float]:
+    """Verify, sign and sign again: so many a second, all cores together, and the CPU seconds of one."""
     cores = os.cpu_count() or 1
     context = multiprocessing.get_context("fork")
     start, seconds = context.Event(), context.Queue()
@@ -114,10 +124,10 @@ def bare_limit(count: int) -> float:
         worker.start()
     time.sleep(0.5)
     start.set()
-    slowest: float = max(seconds.get() for _ in workers)
+    measured: list[tuple[float, float]] = [seconds.get() for _ in workers]
     for worker in workers:
         worker.join()
-    return cores * count / slowest
+    return cores * count / max(wall for wall, _ in measured), sum(cpu for _, cpu in measured) / (cores * count)
 
 
 def add_logs(folder: WitnessFolder, count: int, name: str) -> list[NoteSigner]:
@@ -137,29 +147,41 @@ def run(path: Path, arguments: argparse.Namespace) -> None:
     try:
         assert server.stdout is not None
         port = int(server.stdout.readline().strip().rsplit(":", 1)[1])
-        report(port, folder, levels, steps, arguments, flush)
+        report(port, server.pid, folder, levels, steps, arguments, flush)
     finally:
         server.terminate()
         server.wait(30)
 
 
 def report(
-    port: int, folder: WitnessFolder, levels: list[int], steps: list[Step], arguments: argparse.Namespace, flush: float
+    port: int,
+    pid: int,
+    folder: WitnessFolder,
+    levels: list[int],
+    steps: list[Step],
+    arguments: argparse.Namespace,
+    flush: float,
 ) -> None:
-    limits: list[float] = []
+    limits: dict[int, list[float]] = {level: [] for level in levels}
     rates: dict[int, list[float]] = {level: [] for level in levels}
+    costs: dict[int, list[float]] = {level: [] for level in levels}
     times: dict[int, list[float]] = {level: [] for level in levels}
     for number in range(arguments.rounds):
-        limits.append(bare_limit(arguments.count))
         for level in levels:
+            limit, bare = bare_limit(arguments.count // 2)
+            limits[level].append(limit)
             signers = add_logs(folder, level, f"round-{number}-{level}")
             work = [requests_of(signer, steps[: arguments.count // level]) for signer in signers]
+            used = cpu_seconds(pid)
             rate, latencies = asyncio.run(load(port, work))
+            costs[level].append((cpu_seconds(pid) - used) / len(latencies) / bare)
             rates[level].append(rate)
             times[level] += latencies
-    limit = statistics.median(limits)
-    print(f"limit: {limit:,.0f} bare verify + 2 signs/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms")
-    print_rates(("logs", "add/s"), rates, times, limit, flush)
+    middle = statistics.median(each for measured in limits.values() for each in measured)
+    print(f"limit: {middle:,.0f} bare verify + 2 signs/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms")
+    print_rates(("logs", "add/s"), rates, times, limits, flush)
+    shown = ", ".join(f"{statistics.median(each):.2f} with {level} logs" for level, each in costs.items())
+    print(f"CPU time of the witness for one, in bare ones: {shown}; load average {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:
