@@ -16,6 +16,7 @@ from tests.log.audited import audit_folder, pinned
 from tests.log.erasing import MARKER, files_with
 from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
+from transparency.errors import GoneError
 from transparency.policy.document import Policy
 from transparency.statements.statement import Statement, normalise
 from transparency.testing import SampleIssuer, running
@@ -30,7 +31,7 @@ def signed_anew(issuer: SampleIssuer, sent: bytes) -> bytes:
     return normalise(first.message.protected, first.payload, r.to_bytes(32, "big") + s.to_bytes(32, "big"))
 
 
-def other_form(_issuer: SampleIssuer, sent: bytes) -> bytes:
+def other_form(sent: bytes) -> bytes:
     """The same signature as (r, n-s), which whoever has the statement can write."""
     first = Statement.from_bytes(sent)
     signature = first.message.signature
@@ -72,13 +73,33 @@ async def test_a_payload_that_its_issuer_states_anew_is_another_statement_and_is
     assert files_with(MARKER, [made.made.data]) == []
 
 
-@pytest.mark.parametrize("write", [signed_anew, other_form])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_an_erased_statement_does_not_come_back_in_its_signatures_other_form(
+    tmp_path: Path, restarted: bool
+) -> None:
+    """REG-20: whoever has the statement can write (r, n-s), which verifies too. It is refused, and nothing is kept."""
+    issuer = SampleIssuer(key=PrivateKey.generate(-7))
+    made = erasing.make(tmp_path, issuer)
+    sent = issuer.sign(MARKER)
+    async with running(made.made) as log:
+        registered = await log.register(sent)
+        await erasing.state_audit(made, log)
+        await erasing.by_order(log, registered.index)
+        if not restarted:
+            with pytest.raises(GoneError, match=f"entry {registered.index}, which was erased"):
+                await log.register(other_form(sent))
+    if restarted:
+        async with running(made.made) as log:
+            with pytest.raises(GoneError, match=f"entry {registered.index}, which was erased"):
+                await log.register(other_form(sent))
+    assert files_with(MARKER, [made.made.data]) == []
+
+
 @pytest.mark.parametrize("duplicates", ["allow", "refuse"])
 async def test_another_ecdsa_signature_over_erased_bytes_is_taken_also_where_duplicates_are_refused(
-    tmp_path: Path, write: object, duplicates: str
+    tmp_path: Path, duplicates: str
 ) -> None:
     """LEAF-7: docs/retention.md says so. The digest of what is signed went with the statement."""
-    assert callable(write)
     issuer = SampleIssuer(key=PrivateKey.generate(-7))
     made = erasing.make(tmp_path, issuer)
 
@@ -95,7 +116,7 @@ async def test_another_ecdsa_signature_over_erased_bytes_is_taken_also_where_dup
         await erasing.by_order(log, registered.index)
     # What was sequenced a moment ago is in memory, too, and would still be known.
     async with running(made.made) as log:
-        again = await log.register(write(issuer, sent))
+        again = await log.register(signed_anew(issuer, sent))
 
         assert again.new
         assert not log.stored(again.index).erased

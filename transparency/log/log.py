@@ -6,6 +6,7 @@ is RFC 9943 §6.3's: form, duplicate, judgement (signature and policy), append, 
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Callable
@@ -15,16 +16,7 @@ from typing import TypeVar
 from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
 from transparency.log import create
-from transparency.log.answers import (
-    Accepted,
-    Failed,
-    Found,
-    LogStatus,
-    Lookup,
-    Pending,
-    PolicyVersion,
-    Registered,
-)
+from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Sequenced
 from transparency.log.documents import InForce
@@ -39,10 +31,10 @@ from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
 from transparency.log.sequencer import Sequencer
 from transparency.log.signers import ReceiptSigners
-from transparency.log.stated import policies_from
+from transparency.log.stated import any_erasure, policies_from
 from transparency.log.store import IntakeRow, StoredEntry
 from transparency.log.updates import keys_candidate, policy_candidate
-from transparency.policy import keyset
+from transparency.policy import keyset, operations
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
 from transparency.policy.keyset import ServiceKeys
@@ -121,6 +113,7 @@ class Log:
             self._store, self._opened.folder, self.origin, self.operate, self._sequencer.write, self._clock
         )
         self._sequencer.on_published.append(self._manifests.grown)
+        self._sequencer.some_erased = await asyncio.to_thread(any_erasure, self._store)
         await self._erasures.take_up()
         await self._intake.start(drain=drain)
         if manifests:
@@ -296,9 +289,11 @@ class Log:
                 return self._known(statement.entry, index)
             candidate = operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
             try:
-                return self.registered(statement.entry, await self.sequencer.submit(candidate))
+                sequenced = await self.sequencer.submit(candidate)
             except JudgementStaleError:
                 continue
+            self.sequencer.some_erased |= subject == operations.ERASURE
+            return self.registered(statement.entry, sequenced)
         raise _too_fast()
 
     def registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
@@ -373,8 +368,7 @@ class Log:
         head.verify(key, iss=self.iss, origin=self.origin)
 
     def status(self) -> LogStatus:
-        head = self.newest_head()
-        sequencer = self.sequencer
+        head, sequencer = self.newest_head(), self.sequencer
         counters = sequencer.counters
         return LogStatus(
             origin=self.origin,

@@ -18,6 +18,7 @@ Order of decisions for a batch, at one decision time (the next head's):
    and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
 4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
    same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
+5. The (r, n-s) twin of an erased entry is refused: what was erased stays erased (REG-20).
 
 Any failure of the store ends the sequencer: all who wait get :class:`StoreError`, ``failed`` is set, and the service
 stops. It never retries a write whose outcome it does not know.
@@ -34,10 +35,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
+from transparency.errors import (
+    GoneError,
+    JudgementStaleError,
+    OverloadedError,
+    RefusedError,
+    StoreError,
+    TransparencyError,
+)
 from transparency.log.appender import Appender
 from transparency.log.candidate import Batch, Candidate, Sequenced
-from transparency.log.store import DOCUMENTS, NewEntry, Store
+from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry, Statement
 from transparency.statements.twins import twin_entry
@@ -107,6 +115,8 @@ class Sequencer:
         self._store = store
         self.generation = generation
         self.counters = Counters()
+        # Whether any erasure stands on the log: only then is it asked whether something erased comes back.
+        self.some_erased = False
         self.failed: BaseException | None = None
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
@@ -259,6 +269,8 @@ class Sequencer:
             waiting = self._queue.popleft()
             self._queued_bytes -= waiting.candidate.size
             refusal = self._refusal(waiting.candidate, time) or self._second(waiting, signed)
+            if self.some_erased and refusal is None:
+                refusal = self._brings_back(waiting.new)
             if refusal is not None:
                 self._answer(waiting, refusal)
                 continue
@@ -292,6 +304,15 @@ class Sequencer:
         if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
             return None
         return RefusedError("the policy refuses duplicates: these bytes are registered under another signature")
+
+    def _brings_back(self, new: NewEntry) -> TransparencyError | None:
+        """The refusal of an erased statement in its signature's other form, which whoever has it can write (REG-20)."""
+        twin = twin_entry(Statement.from_bytes(new.statement)) if new.kind is Kind.STATEMENT else None
+        index = self.find(twin) if twin is not None else None
+        row = self._store.entry(index) if index is not None else None
+        if row is None or not row.erased:
+            return None
+        return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
 
     def _answer(self, waiting: _Waiting, error: TransparencyError) -> None:
         self._in_flight.pop(waiting.candidate.statement.entry, None)

@@ -101,6 +101,10 @@ def erasures(store: Store, *, down_to: int = 0) -> list[tuple[int, Erasure]]:
     return found[::-1]
 
 
+def any_erasure(store: Store) -> bool:
+    return next(iter(newest_first(store, operations.ERASURE)), None) is not None
+
+
 def audited_size(store: Store) -> int:
     """Entries below this index were replayed by an audit that stands on the log."""
     size = 0
