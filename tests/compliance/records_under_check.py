@@ -101,7 +101,7 @@ def good() -> Record:
                         {
                             "contributor": {"type": "ai", "model-id": "example-1"},
                             "ranges": [
-                                {"start-line": 3, "end-line": 3, "content-hash": "cd" * 32, "content-hash-alg": "sha-256"}
+                                {"start-line": 3, "end-line": 3, "content-hash": "cd" * 32}
                             ],
                         }
                     ],

@@ -24,10 +24,9 @@ from transparency.compliance.survey import ASSISTANT, CALL, EVENT, RESULT, USER,
     "R5.1",
     "There is input and output with content",
     "content of messages, input of tool calls, output of tool results",
+    conversation=True,
 )
 def inputs_and_outputs(survey: Survey) -> Outcome:
-    if survey.is_synthetic:
-        return not_applicable("an attribution of lines: there is no conversation in it")
     asked = sum(_says(row.entry.get("content")) for row in survey.kind(USER))
     given = sum(_says(row.entry.get("input")) for row in survey.kind(CALL))
     said = sum(_says(row.entry.get("content")) for row in survey.kind(ASSISTANT))

@@ -36,6 +36,7 @@ def typed(survey: Survey) -> Outcome:
     "R4.2",
     "Changes of model and instructions are recorded",
     "agent-meta.models, model-id of each entry, events with instructions",
+    conversation=True,
 )
 def changes(survey: Survey) -> Outcome:
     declared = survey.meta.get("models")
@@ -58,7 +59,10 @@ def changes(survey: Survey) -> Outcome:
         ):
             prompts.append(row.path)
     unseen = [model for model in models if model not in named]
-    undeclared = [model for model in named if model not in models and model != survey.meta.get("model-id")]
+    # "<synthetic>" is what Claude Code names as the model of messages that no model wrote.
+    undeclared = [
+        model for model in named if model not in models and model != survey.meta.get("model-id") and model[:1] != "<"
+    ]
     counts = {
         "models": len(models) or 1,
         "unseen": len(unseen),
@@ -85,6 +89,7 @@ def changes(survey: Survey) -> Outcome:
     "R4.3",
     "What the agent was permitted to do is recorded",
     "environment.sandboxes; permission, approval and sandbox members of events, native members and the session",
+    conversation=True,
 )
 def permitted(survey: Survey) -> Outcome:
     boxes = survey.environment.get("sandboxes")

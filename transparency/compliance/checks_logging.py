@@ -88,6 +88,7 @@ def _reference(row: Row) -> tuple[tuple[str, str], ...]:
     "R1.3",
     "The record reaches to the end of its session",
     "session-end, events of an end, tool calls of the last turn",
+    conversation=True,
 )
 def ended(survey: Survey) -> Outcome:
     waiting = _waiting(survey.rows)

@@ -28,6 +28,7 @@ _ASKED: Final = frozenset({
     "R10.1",
     "There is evidence that a person oversaw the session",
     "events of approval, refusals, permission and approval policies, later turns of people, session.format",
+    conversation=True,
 )
 def overseen(survey: Survey) -> Outcome:
     if survey.is_sub_agent:
@@ -45,7 +46,8 @@ def overseen(survey: Survey) -> Outcome:
     if autonomous and not approvals:
         return warned("the session ran on its own, and nothing was approved in it", counts, places)
     if places:
-        summary = f"{len(approvals)} approvals, {len(denied)} refusals, {len(turns)} further turns by people"
+        said = f"{len(turns)} further turns, {len(asked)} policies that ask"
+        summary = f"{len(approvals)} approvals, {len(denied)} refusals, {said}"
         return passed(summary, counts, places)
     if survey.policies:
         return warned("one request, nothing approved, and a policy by which nobody is asked", counts)

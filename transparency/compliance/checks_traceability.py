@@ -33,7 +33,9 @@ _TRACE_FORMATS: Final = frozenset(format_.trace_format for format_ in FORMATS)
 _AGAIN: Final = ("duplicate-of", "superseded-by", "rewound-by", "replaced-by", "changed-by")
 
 
-@record_check("R11.1", "Entries have ids, and parents that are there", "id and parent-id of each entry")
+@record_check(
+    "R11.1", "Entries have ids, and parents that are there", "id and parent-id of each entry", conversation=True
+)
 def linked(survey: Survey) -> Outcome:
     ids = Counter(row.entry["id"] for row in survey.rows if isinstance(row.entry.get("id"), str) and not _again(row))
     unnamed = [row for row in survey.rows if not row.named]

@@ -37,15 +37,21 @@ Judge = Callable[[Survey], Outcome]
 
 
 def record_check(
-    identity: str, title: str, looks_at: str, *, content: bool = True, entries: bool = True
+    identity: str, title: str, looks_at: str, *, content: bool = True, entries: bool = True, conversation: bool = False
 ) -> Callable[[Judge], RecordCheck]:
-    """Make a check of a function. *content*: it needs the record; *entries*: it needs entries as well."""
+    """Make a check of a function.
+
+    *content*: it needs the record; *entries*: it needs entries in it; *conversation*: it needs more than an attribution
+    of lines, whose entries are ranges.
+    """
 
     def wrap(judge: Judge) -> RecordCheck:
         def run(survey: Survey) -> Finding:
             reason = survey.missing if content else ""
             if not reason and content and entries and not survey.rows and not survey.strays:
                 reason = "the session has no entries"
+            if not reason and conversation and survey.is_synthetic:
+                reason = "an attribution of lines: there is no conversation in it"
             if reason:
                 return Finding(identity, Verdict.NOT_APPLICABLE, reason)
             return finding(identity, judge(survey))
