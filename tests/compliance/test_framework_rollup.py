@@ -88,7 +88,7 @@ def test_a_clause_that_only_a_person_can_speak_for_asks_that_person() -> None:
     clause = Clause("b", "Database", "Which one.", (), verified=False, attest=("reference-database",))
 
     assert roll_up_clause(clause, Tallies()).status is Status.ATTEST
-    assert roll_up_clause(clause, Tallies(), attested={"reference-database"}).status is Status.NOT_APPLICABLE
+    assert roll_up_clause(clause, Tallies(), attested={"reference-database"}).status is Status.PRESENT
 
 
 def test_an_attestation_fills_only_the_checks_it_names() -> None:

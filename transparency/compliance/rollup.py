@@ -10,14 +10,15 @@ A check, over all that it judged, with n-a left out:
     *needs attestation*   no fail and no warning, and an attest that nobody has filled
     *present*             otherwise: passes, and attests that a signed statement fills
 
-A clause or a requirement, over its checks, with those that are not applicable left out:
+A clause or a requirement, over its checks, with those that are not applicable left out; the first that holds counts:
     *missing*             a check is missing, and none is present or partial
-    *partial*             a check is missing or partial; or a check of it was not run here; or records are kept for
-                          less time than the clause names
+    *partial*             a check is missing or partial
+    *not applicable*      no check of it judged anything here
+    *partial*             a check of it was not run here, or records are kept for less time than the clause names
     *needs attestation*   a check needs attestation, or the clause names a subject that nobody has attested
     *present*             all its checks are present
-    *not applicable*      no check of it judged anything here
-The first that holds counts. Nothing is ever better than its worst part, and what was not looked at is never present.
+A clause without checks is for persons to speak for: it needs attestation, and is present once all is attested.
+Nothing is ever better than its worst part, and what was not looked at is never present.
 """
 
 from __future__ import annotations
@@ -156,7 +157,10 @@ def roll_up_clause(
     clause: Clause, tallies: Tallies, attested: Collection[str] = (), kept_seconds: int | None = None
 ) -> RolledUp:
     """The status of a clause. *attested* are subjects stated by the operator; *kept_seconds* the shortest retention."""
-    rolled = roll_up(clause.checks, tallies, [subject for subject in clause.attest if subject not in attested])
+    to_attest = [subject for subject in clause.attest if subject not in attested]
+    if not clause.checks:
+        return RolledUp(Status.ATTEST if to_attest else Status.PRESENT, {}, to_attest=tuple(to_attest))
+    rolled = roll_up(clause.checks, tallies, to_attest)
     months = clause.retention_months
     if months is None or kept_seconds is None or kept_seconds >= months * MONTH_SECONDS:
         return rolled
@@ -177,8 +181,7 @@ def _status(statuses: Iterable[Status], not_run: Sequence[str], to_attest: Seque
     if judged & {Status.MISSING, Status.PARTIAL}:
         return Status.PARTIAL
     if not judged:
-        # A clause that only a person can speak for is asked of that person, whatever was examined.
-        return Status.ATTEST if to_attest and not not_run else Status.NOT_APPLICABLE
+        return Status.NOT_APPLICABLE
     if not_run:
         return Status.PARTIAL
     return Status.ATTEST if Status.ATTEST in judged or to_attest else Status.PRESENT
