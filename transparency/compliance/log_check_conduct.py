@@ -11,6 +11,7 @@ from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.log_check import LogCheck, Names, Places, Spill, compared, percent, shown
 from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
+from transparency.display import safe_text
 
 
 class Anomalies(LogCheck):
@@ -65,7 +66,7 @@ class Anomalies(LogCheck):
             return self.nothing(f"no agent has more than {least} sessions, so nothing can be called unusual", counts)
         total = sum(self._kinds.values())
         if total and self._first is not None:
-            counts["first"] = f"{self._first.what}: {shown([self._first.detail])} ({self._first.score:+.1f})"
+            counts["first"] = f"{self._first.what}: {safe_text(self._first.detail)} ({self._first.score:+.1f})"
             return self.found(
                 Verdict.WARN, f"{total} departures from the history of {len(long_enough)} agents", counts, self._places
             )
