@@ -211,7 +211,7 @@ def test_the_check_sees_two_histories_and_a_time_that_goes_back(tmp_path: Path) 
     branches = [base.fork().grow(word, word) for word in (b"c", b"d")]
 
     def got(tree: Tree, size: int, when: int) -> _Got:
-        return _Got(tree, size, write_signatures(keys.cosign(tree.checkpoint(size, ORIGINS[0]).text, when)))
+        return _Got(tree, size, write_signatures(keys.cosign(tree.checkpoint(size, ORIGINS[0]), when)))
 
     def check(*cosigned: _Got) -> None:
         _ForkedLog(ORIGINS[0], random.Random(0), got=list(cosigned)).check(keys.vkeys)

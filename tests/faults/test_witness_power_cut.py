@@ -18,6 +18,7 @@ from tests.faults.power_cut import Disk, Journal, Operation, Recorder, moments, 
 from tests.witness.served import make_witness
 from tests.witness.trees import Tree, request, tree_of
 from transparency.errors import TransparencyError
+from transparency.notes.checkpoint import Checkpoint
 from transparency.testing import FakeClock
 from transparency.witness.decide import Submission, decide, read_submission
 from transparency.witness.folder import WitnessConfig, WitnessFolder
@@ -190,5 +191,5 @@ def _offer_a_fork(folder: WitnessFolder, origin: str, record: Record) -> None:
         assert answer.status in (409, 422)
 
 
-def _never(text: bytes, time: int) -> tuple[()]:
+def _never(checkpoint: Checkpoint, time: int) -> tuple[()]:
     raise AssertionError("a fork would be cosigned")

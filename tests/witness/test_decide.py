@@ -21,10 +21,10 @@ BRANCHES = [TRUE, *(TRUE.cut(at).grow(*(b"fork %d" % n for n in range(at, LONGES
 PREFIXES = [{size: tree.root(size) for size in range(LONGEST + 1)} for tree in BRANCHES]
 
 
-def cosign(text: bytes, time: int) -> tuple[Signature, ...]:
+def cosign(checkpoint: Checkpoint, time: int) -> tuple[Signature, ...]:
     """A line that says what was signed: the decision is under test, not the keys."""
     assert time > 0
-    return (Signature("witness.example", b"wwww", b"%d" % time + text),)
+    return (Signature("witness.example", b"wwww", b"%d" % time + checkpoint.text),)
 
 
 def judged(body: bytes, known: Record | None, now: int) -> Answer:

@@ -40,7 +40,7 @@ class TlogProof:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read a proof. What is accepted prints back the same; the checkpoint in it has a checkpoint's form."""
-        (first, *lines), checkpoint = split_head(data, "tlog-proof")
+        (first, *lines), _, checkpoint = split_head(data, "tlog-proof")
         if first != FIRST_LINE:
             raise NoteError(f"tlog-proof: its first line is not {FIRST_LINE}")
         extra = None

@@ -39,9 +39,14 @@ class AddCheckpoint:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read a body. What is accepted prints back the same; the checkpoint in it has a checkpoint's form."""
-        (first, *path), checkpoint = split_head(data, "add-checkpoint")
+        return cls.read(data)[0]
+
+    @classmethod
+    def read(cls, data: bytes) -> tuple[Self, SignedCheckpoint]:
+        """The same, and the checkpoint in it, which had to be read for that."""
+        (first, *path), signed, checkpoint = split_head(data, "add-checkpoint")
         (old,) = read_words(first, "old", 1, "add-checkpoint")
-        return cls(read_decimal(old, "old size"), read_path(path, "consistency proof"), checkpoint)
+        return cls(read_decimal(old, "old size"), read_path(path, "consistency proof"), checkpoint), signed
 
     def to_bytes(self) -> bytes:
         return join_head((f"old {self.old}", *map(write_base64, self.path)), self.checkpoint)
@@ -66,7 +71,7 @@ class SignSubtree:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read a body. What is accepted prints back the same; the range need not be a valid subtree."""
-        lines, checkpoint = split_head(data, "sign-subtree")
+        lines, _, checkpoint = split_head(data, "sign-subtree")
         if len(lines) < 2:
             raise NoteError("sign-subtree: not a range line and a hash line")
         start, end = read_words(lines[0], "subtree", 2, "sign-subtree")
@@ -83,8 +88,8 @@ class SignSubtree:
         return join_head(lines, self.checkpoint)
 
 
-def split_head(data: bytes, what: str) -> tuple[list[str], bytes]:
-    """One or more lines that are not empty; after the first empty line a checkpoint, which is left as it is."""
+def split_head(data: bytes, what: str) -> tuple[list[str], SignedCheckpoint, bytes]:
+    """One or more lines that are not empty; after the first empty line a checkpoint, read and as it came."""
     if len(data) > MAX_BYTES:
         raise NoteError(f"{what}: {len(data)} bytes, more than {MAX_BYTES}")
     at = data.find(b"\n\n")
@@ -92,8 +97,7 @@ def split_head(data: bytes, what: str) -> tuple[list[str], bytes]:
     if not lines or not all(lines):
         raise NoteError(f"{what}: does not begin with lines that an empty line ends")
     checkpoint = data[at + 2 :]
-    SignedCheckpoint.from_bytes(checkpoint)
-    return lines, checkpoint
+    return lines, SignedCheckpoint.from_bytes(checkpoint), checkpoint
 
 
 def join_head(lines: tuple[str, ...], checkpoint: bytes) -> bytes:

@@ -38,7 +38,7 @@ class NoteSigner:
         if self.vkey.kind == ED25519:
             Note(text)  # refuses what is not the text of a note
             return _line(self.vkey, self._signer.sign(text))
-        return _sign_checkpoint(self.vkey, self._signer, text, time)
+        return _sign_checkpoint(self.vkey, self._signer, Checkpoint.from_text(text), time)
 
     def __repr__(self) -> str:
         return f"<NoteSigner {self.vkey.text:.60}>"
@@ -57,9 +57,13 @@ class CosignatureSigner:
 
     def sign(self, text: bytes, time: int) -> Signature:
         """The cosignature line for a checkpoint's text. "The timestamp MUST NOT be zero" (tlog-witness, W-3)."""
+        return self.sign_checkpoint(Checkpoint.from_text(text), time)
+
+    def sign_checkpoint(self, checkpoint: Checkpoint, time: int) -> Signature:
+        """The same for a checkpoint that has been read."""
         if time == 0:
             raise NoteError("cosignature: a witness signs its time, which is not 0")
-        return _sign_checkpoint(self.vkey, self._signer, text, time)
+        return _sign_checkpoint(self.vkey, self._signer, checkpoint, time)
 
     def sign_subtree(self, origin: str, start: int, end: int, root: bytes) -> Signature:
         """The cosignature line for leaves ``[start, end)`` of a log: ML-DSA-44 only, and without a time."""
@@ -72,10 +76,9 @@ class CosignatureSigner:
         return f"<CosignatureSigner {self.vkey.text:.60}>"
 
 
-def _sign_checkpoint(vkey: VerifierKey, signer: Signer, text: bytes, time: int) -> Signature:
-    checkpoint = Checkpoint.from_text(text)
+def _sign_checkpoint(vkey: VerifierKey, signer: Signer, checkpoint: Checkpoint, time: int) -> Signature:
     if vkey.kind == COSIGNATURE:
-        message = cosignature_v1_message(text, time)
+        message = cosignature_v1_message(checkpoint.text, time)
     else:
         message = subtree_message(vkey.name, time, checkpoint.origin, 0, checkpoint.size, checkpoint.root)
     return _line(vkey, join_time(time, signer.sign(message)))

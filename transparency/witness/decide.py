@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Self
 
 from transparency.errors import NoteError, ProofError, SignatureInvalidError
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -24,8 +25,8 @@ from transparency.witness.record import NOTHING, Evidence, Ground, Record
 
 KeysOf = Callable[[str], Collection[VerifierKey] | None]
 """The trusted keys of an origin; None where it is not known."""
-Cosign = Callable[[bytes, int], tuple[Signature, ...]]
-"""The witness' lines for a checkpoint's text at a time."""
+Cosign = Callable[[Checkpoint, int], tuple[Signature, ...]]
+"""The witness' lines for a checkpoint at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,7 @@ class Submission:
 def read_submission(body: bytes, keys_of: KeysOf) -> Submission | Answer:
     """All that can be judged without knowing what is recorded; an Answer is a refusal."""
     try:
-        request = AddCheckpoint.from_bytes(body)
-        signed = SignedCheckpoint.from_bytes(request.checkpoint)
+        request, signed = AddCheckpoint.read(body)
     except NoteError as error:
         return Answer(400, detail=str(error))
     keys = keys_of(signed.checkpoint.origin)
@@ -82,21 +82,23 @@ def read_submission(body: bytes, keys_of: KeysOf) -> Submission | Answer:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A submission that is to be cosigned at a time. What is left to do needs neither state nor order: signing."""
+    """A checkpoint that is to be cosigned. What is left to do needs neither state nor order: signing.
 
-    submission: Submission
-    time: int
+    ``record`` is what will be recorded, still without the witness' lines.
+    """
 
-    @property
-    def record(self) -> Record:
-        """What will be recorded, still without the witness' lines."""
-        checkpoint = self.submission.checkpoint
-        signed = Note(self.submission.signed.note.text, self.submission.lines).to_bytes()
-        return Record(checkpoint.size, checkpoint.root, self.time, signed, b"")
+    checkpoint: Checkpoint
+    record: Record
+
+    @classmethod
+    def of(cls, submission: Submission, time: int) -> Self:
+        checkpoint = submission.checkpoint
+        signed = Note(submission.signed.note.text, submission.lines).to_bytes()
+        return cls(checkpoint, Record(checkpoint.size, checkpoint.root, time, signed, b""))
 
     def cosigned(self, cosign: Cosign) -> Answer:
-        lines = write_signatures(cosign(self.submission.signed.note.text, self.time))
-        return Answer(200, lines, record=replace(self.record, lines=lines), origin=self.submission.checkpoint.origin)
+        lines = write_signatures(cosign(self.checkpoint, self.record.time))
+        return Answer(200, lines, record=replace(self.record, lines=lines), origin=self.checkpoint.origin)
 
 
 def decide(submission: Submission, known: Record | None, now: int, cosign: Cosign) -> Answer:
@@ -118,7 +120,7 @@ def judge(submission: Submission, known: Record | None, now: int) -> Answer | Ap
     if known is not None and known.lines and time == known.time and known.has_text(submission.signed.note.text):
         # Said already, in this very second: the same lines again. Whoever replays a checkpoint causes no write.
         return Answer(200, known.lines, origin=submission.checkpoint.origin)
-    return Approved(submission, time)
+    return Approved.of(submission, time)
 
 
 def _refusal(submission: Submission, recorded: Record, now: int) -> Answer | None:  # noqa: PLR0911 - one a rule

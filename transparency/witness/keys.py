@@ -16,6 +16,7 @@ from transparency.cose.keys import PrivateKey, Signer, is_encrypted
 from transparency.errors import LogUnusableError, MalformedError, NoteError, PassphraseError, UnsupportedAlgorithmError
 from transparency.log.durable import create_durably
 from transparency.log.folder import Passphrase, ask
+from transparency.notes.checkpoint_text import Checkpoint
 from transparency.notes.note import Signature
 from transparency.notes.numbers import check_name
 from transparency.notes.signer import CosignatureSigner
@@ -38,9 +39,9 @@ class WitnessKeys:
     def vkeys(self) -> tuple[VerifierKey, ...]:
         return tuple(signer.vkey for signer in self._signers)
 
-    def cosign(self, text: bytes, time: int) -> tuple[Signature, ...]:
-        """The lines for a checkpoint's text. Whether it may be signed is decided before (decide.py)."""
-        return tuple(signer.sign(text, time) for signer in self._signers)
+    def cosign(self, checkpoint: Checkpoint, time: int) -> tuple[Signature, ...]:
+        """The lines for a checkpoint. Whether it may be signed is decided before (decide.py)."""
+        return tuple(signer.sign_checkpoint(checkpoint, time) for signer in self._signers)
 
     def sign_subtree(self, origin: str, start: int, end: int, root: bytes) -> tuple[Signature, ...]:
         return tuple(signer.sign_subtree(origin, start, end, root) for signer in self._subtree_signers)
