@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.compliance.log_world import DAY, NOW, findings, session, sign, world
 from transparency.compliance.finding import Verdict
@@ -78,7 +79,10 @@ async def test_a_session_that_continues_what_is_not_there_fails(tmp_path: Path) 
     made = world(tmp_path)
     async with running(made) as log:
         first = await log.register(sign(made.issuer, session("s")))
-        headers = {labels.SUPERSEDES: parse_entry_id(first.entry_id), labels.SESSION_CHECKPOINT: 3}
+        headers: dict[int | str, Any] = {
+            labels.SUPERSEDES: parse_entry_id(first.entry_id),
+            labels.SESSION_CHECKPOINT: 3,
+        }
         third = await log.register(sign(made.issuer, session("s") + session("s"), headers=headers))
 
     found = findings(made)["L1"]

@@ -27,7 +27,10 @@ async def test_sessions_amended_with_a_link_and_registered_twice_alike_pass(tmp_
     made = world(tmp_path)
     async with running(made) as log:
         first = await log.register(sign(made.issuer, session("s")))
-        headers = {labels.SUPERSEDES: parse_entry_id(first.entry_id), labels.SESSION_CHECKPOINT: 2}
+        headers: dict[int | str, Any] = {
+            labels.SUPERSEDES: parse_entry_id(first.entry_id),
+            labels.SESSION_CHECKPOINT: 2,
+        }
         await log.register(sign(made.issuer, session("s") + session("s"), headers=headers))
         await log.register(sign(made.issuer, session("s"), sub="again"))
 
