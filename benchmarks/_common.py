@@ -73,6 +73,23 @@ def verify_limit(key: PrivateKey, statements: Sequence[bytes], processes: int | 
     return len(work) / slowest
 
 
+def verify_cpu(key: PrivateKey, statements: Sequence[bytes]) -> float:
+    """Seconds of CPU that one bare verification takes: what remains comparable when others use the machine too."""
+    parsed = [Statement.from_bytes(data) for data in statements]
+    public = load_der_public_key(key.public.to_der())
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    ecdsa = ec.ECDSA(hashes.SHA256())
+    signed = []
+    for statement in parsed:
+        raw = statement.message.signature
+        r, s = int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big")
+        signed.append((utils.encode_dss_signature(r, s), statement.to_be_signed))
+    began = time.process_time()
+    for signature, tbs in signed:
+        public.verify(signature, tbs, ecdsa)
+    return (time.process_time() - began) / len(signed)
+
+
 def percentile(values: Sequence[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]

@@ -1,61 +1,39 @@
 """How many statements a second get a durable receipt over HTTP, as a ratio to bare signature verification.
 
-A real ``transparency serve`` on SQLite (synchronous=FULL) in its own process; the load generator in this one, so both
-share the machine's cores. Statements are distinct, ES256, about 3 KB. Interleaved with the limit; medians of rounds.
+A real ``transparency serve`` on SQLite (synchronous=FULL) in its own processes; the load generator in this one, so all
+share the machine's cores. Statements are distinct, ES256, about 3 KB. Each level is held against a limit measured just
+before it: what else the machine does slows both. *Of CPU* is the share of all CPU time, the generator's too, that the
+same verification takes by itself: what *of limit* would be with every core busy and nobody else there.
 
-    python benchmarks/registration.py [--count 4000] [--clients 1,16,64,256] [--rounds 3]
+At the end the server is killed (SIGKILL), the log is opened again, and every receipt that was acknowledged must verify
+against the entry that stands there.
+
+    python benchmarks/registration.py [--count 4000] [--clients 1,16,64,256] [--rounds 3] [--batches 2] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks._common import ES256, ISS, make_statements, print_rates, verify_limit
+from benchmarks._batch_load import run_batches
+from benchmarks._common import ES256, ISS, make_statements, percentile, verify_cpu, verify_limit
+from benchmarks._load import children_of, cpu_of, post, run_load
+from benchmarks._reopened import check_reopened
 from transparency.cose.keys import PrivateKey
 
 TRANSPARENCY = [sys.executable, "-m", "transparency"]
-
-
-async def one_client(port: int, work: list[bytes], latencies: list[float]) -> None:
-    """One keep-alive connection that posts one statement after another; a lean client, to leave cores to the server."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        while work:
-            body = work.pop()
-            head = (
-                f"POST /entries HTTP/1.1\r\nHost: bench\r\nContent-Type: application/cose\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n"
-            )
-            began = time.perf_counter()
-            writer.write(head.encode() + body)
-            answer = await reader.readuntil(b"\r\n\r\n")
-            if not answer.startswith(b"HTTP/1.1 201"):
-                raise SystemExit(f"the log answered {answer.splitlines()[0]!r}")
-            length = next(
-                int(line.split(b":")[1]) for line in answer.splitlines() if line.lower().startswith(b"content-length")
-            )
-            await reader.readexactly(length)
-            latencies.append(time.perf_counter() - began)
-    finally:
-        writer.close()
-
-
-async def load(port: int, statements: list[bytes], clients: int) -> tuple[float, list[float]]:
-    work = list(statements)
-    latencies: list[float] = []
-    began = time.perf_counter()
-    await asyncio.gather(*(one_client(port, work, latencies) for _ in range(clients)))
-    return len(statements) / (time.perf_counter() - began), latencies
 
 
 def flush_time(folder: Path) -> float:
@@ -72,6 +50,65 @@ def flush_time(folder: Path) -> float:
     return statistics.median(times)
 
 
+class Server:
+    """The log under test, and what its processes have used."""
+
+    def __init__(self, folder: Path, flags: list[str]) -> None:
+        self.data = folder / "log"
+        self.process = subprocess.Popen(
+            [*TRANSPARENCY, "serve", "--data", str(self.data), "--host", "127.0.0.1", "--port", "0", "--open",
+             "--rate-limit", "0", *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline().strip().rsplit(":", 1)[1])
+
+    def cpu(self) -> dict[str, float]:
+        owner = self.process.pid
+        workers = [pid for pid in children_of(owner) if b"server.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return {"owner": cpu_of(owner), "workers": sum(cpu_of(pid) for pid in workers)}
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+
+
+def measure(server: Server, key: PrivateKey, statements: list[bytes], clients: int, *, batch: bool) -> dict[str, Any]:
+    limit = verify_limit(key, statements)
+    verify = verify_cpu(key, statements[:1000])
+    before = server.cpu()
+    if batch:
+        load = run_batches(server.port, statements, clients)
+    else:
+        load = run_load(server.port, [post(statement) for statement in statements], clients)
+    after = server.cpu()
+    if load.statuses.get(201, 0) != len(statements):
+        raise SystemExit(f"of {len(statements)} statements the log answered {load.statuses}")
+    each = 1e6 / len(statements)
+    cpu = {name: (after[name] - before[name]) * each for name in before} | {
+        "generator": load.cpu * each,
+        "verify": verify * 1e6,
+    }
+    return {"limit": limit, "rate": load.rate, "latencies": load.latencies, "cpu": cpu, "answers": load.answers}
+
+
+def report(name: str, clients: int, rounds: list[dict[str, Any]], flush: float) -> dict[str, Any]:
+    rate = statistics.median(one["rate"] for one in rounds)
+    share = statistics.median(one["rate"] / one["limit"] for one in rounds)
+    times = [latency for one in rounds for latency in one["latencies"]]
+    cpu = {part: statistics.median(one["cpu"][part] for one in rounds) for part in rounds[0]["cpu"]}
+    p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
+    spent = cpu["owner"] + cpu["workers"] + cpu["generator"]
+    split = " ".join(f"{part} {value:.0f}" for part, value in cpu.items())
+    print(
+        f"{name:>7} {clients:>8} {rate:>8,.0f} {share:>9.2f} {p50 * 1000:>8.1f} {p99 * 1000:>8.1f} {p50 / flush:>8.1f}"
+        f" {cpu['verify'] / spent:>7.2f}   {split}",
+        flush=True,
+    )
+    return {"kind": name, "clients": clients, "rate": rate, "of_limit": share, "p50_ms": p50 * 1e3, "p99_ms": p99 * 1e3,
+            "p50_flushes": p50 / flush, "of_cpu": cpu["verify"] / spent, "cpu_us": cpu}  # fmt: skip
+
+
 def run(folder: Path, arguments: argparse.Namespace) -> None:
     key = PrivateKey.generate(ES256)
     (folder / "issuer.pub.pem").write_bytes(key.public.to_pem())
@@ -82,49 +119,46 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
 
     quietly("init", "--data", str(data))
     quietly("issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem"))
-    levels = [int(item) for item in arguments.clients.split(",")]
+    levels = [(False, int(item)) for item in arguments.clients.split(",")]
+    levels += [(True, int(item)) for item in arguments.batches.split(",") if item]
     total = arguments.count * len(levels) * arguments.rounds
     print(f"signing {total} statements of {arguments.size} bytes …", flush=True)
     statements = make_statements(total, arguments.size, key)
     flush = flush_time(folder)
-    server = subprocess.Popen(
-        [*TRANSPARENCY, "serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0", "--open",
-         *arguments.serve_flag],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    server = Server(folder, arguments.serve_flag)
+    acknowledged: dict[bytes, bytes] = {}
+    measured: dict[tuple[bool, int], list[dict[str, Any]]] = {level: [] for level in levels}
     try:
-        assert server.stdout is not None
-        port = int(server.stdout.readline().strip().rsplit(":", 1)[1])
-        report(port, statements, levels, arguments, key, flush)
+        for _ in range(arguments.rounds):
+            for batch, clients in levels:
+                share = [statements.pop() for _ in range(arguments.count)]
+                one = measure(server, key, share, clients, batch=batch)
+                acknowledged.update(zip(share, one.pop("answers"), strict=True))
+                measured[batch, clients].append(one)
     finally:
-        server.terminate()
-        server.wait(30)
-
-
-def report(
-    port: int, statements: list[bytes], levels: list[int], arguments: argparse.Namespace, key: PrivateKey, flush: float
-) -> None:
-    limits: list[float] = []
-    rates: dict[int, list[float]] = {level: [] for level in levels}
-    times: dict[int, list[float]] = {level: [] for level in levels}
-    for _ in range(arguments.rounds):
-        limits.append(verify_limit(key, statements[: arguments.count]))
-        for level in levels:
-            batch = [statements.pop() for _ in range(arguments.count)]
-            rate, latencies = asyncio.run(load(port, batch, level))
-            rates[level].append(rate)
-            times[level] += latencies
-    limit = statistics.median(limits)
-    print(f"limit: {limit:,.0f} bare ES256 verifications/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms")
-    print_rates(("clients", "reg/s"), rates, times, dict.fromkeys(rates, limits), flush)
+        server.kill()
+    limit = statistics.median(one["limit"] for rounds in measured.values() for one in rounds)
+    print(f"limit: {limit:,.0f} bare ES256 verifications/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms; "
+          f"load of the machine {os.getloadavg()[0]:.1f}")  # fmt: skip
+    print("           clients    reg/s  of limit   p50 ms   p99 ms  flushes  of CPU   CPU µs a registration")
+    rows = [report("batch" if batch else "single", clients, rounds, flush)
+            for (batch, clients), rounds in measured.items()]  # fmt: skip
+    checked = check_reopened(data, acknowledged)
+    print(
+        f"killed, opened again: {checked} acknowledged receipts of {len(acknowledged)} verify against what stands there"
+    )
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps({"limit": limit, "flush_ms": flush * 1e3, "rows": rows}, indent=2) + "\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=2000, help="statements per level and round")
+    parser.add_argument("--count", type=int, default=4000, help="statements per level and round")
     parser.add_argument("--clients", default="1,16,64,256")
+    parser.add_argument("--batches", default="2", help="connections that send batches; empty for none")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--size", type=int, default=3000)
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--serve-flag", action="append", default=[], help="passed on to serve")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
