@@ -82,6 +82,14 @@ def test_links_lead_into_the_page_or_to_the_log_that_was_reported_on(source: str
             assert target[1:] in places if target.startswith("#") else target.startswith("https://log.example/entries/")
 
 
+def test_a_log_report_links_to_statements_and_proofs() -> None:
+    targets = {attributes.get("href") for _, attributes in Page(html(example_report())).elements}
+
+    assert f"https://log.example/entries/{1:064x}/statement" in targets
+    assert f"https://log.example/entries/{1:064x}/proof" in targets
+    assert f"https://log.example/entries/{'A' * 43}/statement" in targets
+
+
 def test_nothing_is_fetched_by_style_either(source: str) -> None:
     assert "@import" not in source
     assert set(re.findall(r"url\(([^)]*)\)", source)) <= {"#p-warn", "#p-fail", "#p-attest"}

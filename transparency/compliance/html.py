@@ -189,10 +189,15 @@ def _method(report: Report) -> Element:
     )
     return join(
         el("p", rules),
-        el("ul", *(el("li", line) for line in report.method)),
+        el("ul", *(el("li", *_prose(line)) for line in report.method)),
         el("h3", "What this cannot tell"),
-        el("ul", *(el("li", line) for line in report.limits)),
+        el("ul", *(el("li", *_prose(line)) for line in report.limits)),
     )
+
+
+def _prose(line: str) -> list[str]:
+    """A sentence of ours, with what stands between backticks as code."""
+    return [el("code", part) if number % 2 else part for number, part in enumerate(line.split("`"))]
 
 
 def _table(titles: tuple[str, ...], rows: list[Element], class_: str | None = None) -> Element:

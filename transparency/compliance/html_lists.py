@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
@@ -18,6 +19,8 @@ SHOWN_POINTERS: Final = 5
 SHOWN_EXAMPLES: Final = 5
 SHOWN_CLAUSES: Final = 6
 SHOWN_UNREADABLE: Final = 20
+# An entry's id: a SHA-256 in base64url. No JSON pointer looks like it: they begin with a slash, or are empty.
+_ENTRY: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def facts(lines: Sequence[tuple[str, str]]) -> Element:
@@ -30,7 +33,10 @@ def unreadable(report: Report) -> Element:
     items = [el("li", el("code", name), f": {why}") for name, why in report.unreadable[:SHOWN_UNREADABLE]]
     left = len(report.unreadable) - len(items)
     more = [el("li", f"and {left} more")] if left else []
-    return join(el("p", el("strong", "Could not be examined:")), el("ul", *items, *more))
+    return join(
+        el("p", el("strong", "Problems of the log:" if report.about == "log" else "Could not be examined:")),
+        el("ul", *items, *more),
+    )
 
 
 def findings(report: Report) -> Element:
@@ -44,7 +50,7 @@ def findings(report: Report) -> Element:
             continue
         counts = report.tallies.get(check.id, {})
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _COUNTED if counts.get(verdict))
-        items = [] if finding is None else [_finding(finding)]
+        items = [] if finding is None else [_finding(finding, report)]
         items += [_alike(alike, report) for alike in _groups(examples)[:SHOWN_EXAMPLES]]
         kept = sum(len(alike) for alike in _groups(examples)[:SHOWN_EXAMPLES])
         not_passed = sum(counts.get(verdict, 0) for verdict in (Verdict.FAIL, Verdict.WARN)) if finding is None else 0
@@ -65,8 +71,8 @@ def findings(report: Report) -> Element:
 _COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED, UNSIGNED)
 
 
-def _finding(finding: Finding) -> Element:
-    return el("li", verdict_mark(finding.verdict), " ", finding.summary, _pointers(finding))
+def _finding(finding: Finding, report: Report) -> Element:
+    return el("li", verdict_mark(finding.verdict), " ", finding.summary, _pointers(finding, report))
 
 
 def _groups(examples: Sequence[Example]) -> list[list[Example]]:
@@ -79,26 +85,30 @@ def _groups(examples: Sequence[Example]) -> list[list[Example]]:
 
 def _alike(examples: Sequence[Example], report: Report) -> Element:
     first = examples[0].finding
-    places = [el("div", _entry(each.record, each.entry, report), _pointers(each.finding)) for each in examples]
+    places = [el("div", _entry(each.record, each.entry, report), _pointers(each.finding, report)) for each in examples]
     left = len(places) - SHOWN_EXAMPLES
     more = [el("div", f"and {left} more", class_="note")] if left > 0 else []
     return el("li", verdict_mark(first.verdict), " ", first.summary, *places[:SHOWN_EXAMPLES], *more)
 
 
-def _pointers(finding: Finding) -> Element:
-    """Where in the record: JSON pointers, the empty one being the whole."""
+def _pointers(finding: Finding, report: Report) -> Element:
+    """Where: JSON pointers into the record, the empty one being the whole; of a log check, entries."""
     if not finding.pointers:
         return join()
     shown = [pointer or "(whole record)" for pointer in finding.pointers[:SHOWN_POINTERS]]
     left = len(finding.pointers) - len(shown) + finding.more
-    parts = [join(el("code", pointer), " ") for pointer in shown]
+    parts = [join(_entry(pointer, pointer if _ENTRY.fullmatch(pointer) else None, report), " ") for pointer in shown]
     return el("span", " ", *parts, *((f"and {left} more",) if left else ()), class_="note")
 
 
 def _entry(name: str, entry: str | None, report: Report) -> Element:
-    """The record's name; a link to its entry where the log's address is known and is one of the web."""
+    """The record's name; a link to its statement where the log's address is known and is one of the web."""
     address = entry_address(report, entry)
-    return el("code", name) if address is None else el("a", el("code", name), href=address, rel="noreferrer noopener")
+    return el("code", name) if address is None else _link(el("code", name), f"{address}/statement")
+
+
+def _link(shown: str, address: str) -> Element:
+    return el("a", shown, href=address, rel="noreferrer noopener")
 
 
 def entry_address(report: Report, entry: str | None) -> str | None:
@@ -165,8 +175,15 @@ def _record(number: int, record: Examination, report: Report) -> Element:
     if record.registered is not None:
         lines.append(("registered", iso_utc(record.registered // 1000)))
     address = entry_address(report, record.entry)
-    place = [] if address is None else [el("p", el("a", "Entry on the log", href=address, rel="noreferrer noopener"))]
+    place = [] if address is None else [_proofs(address)]
     return join(el("h3", record.name, id=f"r-{number}"), facts(lines), *place, _strip(record.findings))
+
+
+def _proofs(address: str) -> Element:
+    """The statement with its receipt, which `transparency verify` takes, and the path to a cosigned checkpoint."""
+    ways = (("statement with receipt", "/statement"), ("proof to a checkpoint", "/proof"))
+    parts = [join(_link(what, address + way), " ") for what, way in ways]
+    return el("p", "On the log: ", *parts, el("span", address, class_="on-paper"))
 
 
 def _strip(found: Sequence[Finding]) -> Element:

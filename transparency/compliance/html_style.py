@@ -53,6 +53,7 @@ color:var(--soft);white-space:nowrap}
 .overview th:not(:first-child),.count{text-align:right}
 .overview thead th{white-space:normal;vertical-align:bottom}
 .note{color:var(--soft);font-size:.87rem}
+.on-paper{display:none}
 .strip{font:700 .82rem/1.5 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;letter-spacing:.06em;
 overflow-wrap:anywhere}
 .strip span{margin-right:.7em;white-space:nowrap}
@@ -78,6 +79,6 @@ dl.facts{grid-template-columns:1fr}dl.facts dd{margin-bottom:.5rem}}
 --warn:#c08a2d;--fail:#a3342f;--attest:#5c6fa8;--none:#b9c1ca}
 html{font-size:9.5pt}body{max-width:none;padding:0}h2{break-after:avoid;margin-top:1.6rem}h3{break-after:avoid}
 tr,figure,.figures,.honest,li{break-inside:avoid}thead{display:table-header-group}a{color:inherit;text-decoration:none}
-svg{-webkit-print-color-adjust:exact;print-color-adjust:exact}nav{display:none}
+svg{-webkit-print-color-adjust:exact;print-color-adjust:exact}nav{display:none}.on-paper{display:inline}
 table,tbody{width:100%}}
 """

@@ -262,6 +262,10 @@ class ReportBuilder:
                 if len(examples) < MAX_EXAMPLES:
                     examples.append(Example(record.name, record.entry, finding))
 
+    def fill(self, check: str, number: int) -> None:
+        """Of a log a statement may come after what it speaks of: *number* of the *attest* verdicts are filled."""
+        self._tallies.fill(check, number)
+
     def add_log(self, findings: Sequence[Finding], attested: Collection[str] = ()) -> None:
         """What the log checks found, once."""
         self._tallies.add(findings, attested)
@@ -318,7 +322,10 @@ class ReportBuilder:
         open_counts = {tally.check: tally.counts[Verdict.ATTEST] for tally in self._tallies}
         wanted = dict.fromkeys((*(check for check, count in open_counts.items() if count), *clauses))
         return tuple(
-            Needed(subject, open_counts.get(subject, 0), tuple(clauses.get(subject, ()))) for subject in wanted
+            Needed(
+                subject, open_counts.get(subject, 0) if subject.startswith("R") else 0, tuple(clauses.get(subject, ()))
+            )
+            for subject in wanted
         )
 
 
