@@ -16,6 +16,7 @@ from transparency.server.access import check_issuer
 from transparency.server.access_log import ENTRY, TOKEN
 from transparency.server.forms import StatementForm
 from transparency.server.problems import ProblemError, jittered
+from transparency.server.registrar import refusal_of
 from transparency.server.service import SERVICE, Service, finish, matches, negotiated, preferred, query_number
 from transparency.statements.receipt import with_tlog_proof
 from transparency.statements.statement import Entry, Statement, entry_id, parse_entry_id
@@ -45,9 +46,8 @@ async def register(request: web.Request) -> web.StreamResponse:
                 result = await service.log.accept(statement)
             else:
                 result = await _register_in_time(service, statement)
-        except RefusedError:
-            _refuse_by_size(service.log, statement)
-            raise
+        except RefusedError as error:
+            raise refusal_of(error, statement, service.log.policy.max_statement_size) from None
     if isinstance(result, Accepted):
         return _accepted(service, request, result, asked=wants_async)
     return created(service, request, result)
@@ -230,18 +230,6 @@ def _wants_async(request: web.Request) -> bool:
     """RFC 7240 §4.1. It changes how the answer comes, never what is registered."""
     preferences = [part for value in request.headers.getall("Prefer", ()) for part in value.split(",")]
     return any(_PREFERENCE.fullmatch(part) for part in preferences)
-
-
-def _refuse_by_size(log: Log, statement: Statement) -> None:
-    """A statement beyond the policy's size is 413, not a matter of its content (LEAF-8)."""
-    limit = log.policy.max_statement_size
-    if len(statement.normalised) > limit:
-        raise ProblemError(
-            413,
-            "Content Too Large",
-            f"The policy takes statements of up to {limit} bytes, and this one has more; register a large record as a "
-            "hash envelope (RFC 9995)",
-        )
 
 
 class _StillPendingError(TransparencyError):

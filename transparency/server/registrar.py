@@ -53,6 +53,18 @@ class Registrar(Protocol):
         """The largest body that a statement may come in."""
 
 
+def refusal_of(refusal: TransparencyError, statement: Statement, limit: int) -> TransparencyError:
+    """What a refused statement is told: beyond the policy's size it is 413, not a matter of its content (LEAF-8)."""
+    if len(statement.normalised) <= limit:
+        return refusal
+    return ProblemError(
+        413,
+        "Content Too Large",
+        f"The policy takes statements of up to {limit} bytes, and this one has more; register a large record as a "
+        "hash envelope (RFC 9995)",
+    )
+
+
 class _UnderWay:
     """A statement that was handed over, or asked for, and what is to be done with the answer."""
 
@@ -220,7 +232,8 @@ class RemoteRegistrar:
                 self._time = max(self._time, more[0])
                 self._judge_again(under_way)
             case Said.UNKNOWN:
-                _fail(future, under_way.refusal or RefusedError("refused"))
+                refusal = under_way.refusal or RefusedError("refused")
+                _fail(future, refusal_of(refusal, under_way.statement, self._policy().max_statement_size))
             case Said.PROBLEM:
                 status, title, detail, headers, close = more
                 _fail(future, ProblemError(status, title, detail, headers=headers, close=close))
