@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.compliance.log_world import NOW, findings, session, sign, world
+from tests.compliance.log_world import DAY, NOW, findings, report_on, session, sign, world
 from transparency.compliance.finding import Verdict
-from transparency.compliance.stated import REVIEW
+from transparency.compliance.stated import ATTESTATION, REVIEW
 from transparency.cose import cbor, labels
 from transparency.records.disclosure import commit
 from transparency.testing import MadeLog, running
@@ -157,3 +157,23 @@ async def test_what_is_open_or_badly_redacted_is_named(
     assert found.verdict is verdict
     assert found.counts[counted] == 1
     assert found.pointers == (entry,)
+
+
+async def test_an_attestation_fills_what_no_data_shows_until_it_expires(tmp_path: Path) -> None:
+    """It may come after the records that it speaks of; who made it is named."""
+    made = world(tmp_path)
+    said = {"subject": "human-identity", "checks": ["R3.2", "L3"], "scope": {}, "statement": "Known staff only.",
+            "by": "Ada", "expires": NOW + DAY}  # fmt: skip
+    await registered(made, session("a"), session("b"))
+    async with running(made) as log:
+        await log.register(sign(made.issuer, cbor.encode(said), content_type=ATTESTATION))
+
+    report = report_on(made)
+
+    (attested,) = report.attested
+    assert (attested.subject, attested.by) == ("human-identity", f"Ada ({made.issuer.iss})")
+    assert (report.tallies["R3.2"].get("attested"), report.tallies["R3.2"].get("attest")) == (2, 0)
+    assert report.tallies["L3"].get("attested") == 1
+    later = report_on(made, now=(NOW + 2 * DAY) * 1000)
+    assert later.attested == ()
+    assert later.tallies["R3.2"].get("attest") == 2

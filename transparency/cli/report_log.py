@@ -115,13 +115,15 @@ class _Run:
             ):  # fmt: skip
                 task = bar.add_task("entries", total=None)
                 sizes = frozenset() if served is None else frozenset({served.size})
-                passing = LogPass(checks, examining, self._add, scope, self._seed, sizes)
+                passing = LogPass(checks, examining, self._add, scope, self._seed, spill, sizes)
                 passed = passing.run(
                     self._opened.source, policy_key, lambda done, total: bar.update(task, completed=done, total=total)
                 )
             if not passed.audit.size:
                 raise CommandError(Exit.CANNOT_TELL, "there is nothing to report on: the log has no entries")
             facts = self._facts(passed, checks, served)
+            for check, number in passing.attested(now):
+                self._builder.fill(check, number)
             self._finish(passed, checks, facts, pinned=pinned)
         return self._builder.build()
 

@@ -91,6 +91,14 @@ class Tallies:
             tally = self._tallies.setdefault(finding.check, Tally(finding.check))
             tally.add(finding.verdict, attested=finding.check in attested, signed=signed)
 
+    def fill(self, check: str, number: int) -> None:
+        """A statement that was read later fills *number* of the *attest* verdicts of a check."""
+        tally = self._tallies.get(check)
+        if tally is not None:
+            number = min(number, tally.counts[Verdict.ATTEST])
+            tally.counts[Verdict.ATTEST] -= number
+            tally.counts[ATTESTED] += number
+
     def get(self, check: str) -> Tally | None:
         return self._tallies.get(check)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from transparency.compliance.examined import READ, Examined
+from transparency.compliance.finding import Verdict
+from transparency.compliance.log_check import Spill
 from transparency.compliance.log_checks import LogChecks
 from transparency.compliance.stated import REPRODUCED, Attestation
 from transparency.errors import TransparencyError
@@ -30,6 +32,7 @@ from transparency.witness.examining import Examining, Work
 
 _T = TypeVar("_T")
 MAX_ATTESTATIONS: Final = 1_000
+_APART: Final = "\x1f"
 MAX_POLICIES: Final = 64
 _MAX_CLASSES: Final = 10_000
 
@@ -103,6 +106,7 @@ class LogPass:
     each: Callable[[Examined], None]
     scope: Scope
     seed: int
+    spill: Spill
     sizes: frozenset[int] = frozenset()
     passed: Passed = field(default_factory=Passed)
     _ask: _Draw = field(init=False)
@@ -125,11 +129,23 @@ class LogPass:
         stated, known = examined.stated, self.passed.attestations
         if isinstance(stated, Attestation) and examined.outcome == REPRODUCED and len(known) < MAX_ATTESTATIONS:
             known.append((stated, examined.entry, examined.iss))
+        for finding in examined.findings:
+            if finding.verdict is Verdict.ATTEST:
+                # What fills it may come later on the log.
+                self.spill.add("attest", _APART.join((finding.check, examined.iss, f"{examined.time:015d}")))
         found = examined.facts
         if examined.availability == READ and examined.is_record and found.tools and found.paths:
             query = Findable(examined.entry, examined.time, found.tools[0], found.paths[0])
             self._ask.put(self.passed.findable, query)
         self.each(examined)
+
+    def attested(self, now: int) -> Iterator[tuple[str, int]]:
+        """(check, how many): the *attest* verdicts of records that an attestation fills which stands at *now*."""
+        standing = [each for each, _, _ in self.passed.attestations if each.stands(now)]
+        for key, number in self.spill.counts("attest") if standing else ():
+            check, iss, time = key.split(_APART)
+            if any(check in each.checks and each.covers(iss, int(time)) for each in standing):
+                yield check, number
 
 
 class _Draw:
