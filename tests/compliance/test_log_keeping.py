@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compliance.log_world import DAY, NOW, envelope, findings, session, sign, upload, world
+from tests.compliance.log_world import DAY, NOW, envelope, findings, report_on, session, sign, upload, world
 from tests.log.audited import tampering
 from tests.log.erasing import Erasing, by_order, by_term, shorten, state_audit
 from transparency.compliance.examined import Examined
@@ -74,10 +74,13 @@ async def test_what_was_erased_by_order_is_counted_and_is_no_fault(tmp_path: Pat
         await state_audit(Erasing(made, made.clock), log)
         await by_order(log, gone.index)
 
-    found = findings(made)["L4"]
+    report = report_on(made)
+    found = next(finding for finding in report.log if finding.check == "L4")
 
     assert found.verdict is Verdict.PASS
     assert (found.counts["read"], found.counts["erased"], found.counts["erased-by-order"]) == (1, 1, 1)
+    assert (report.total, report.availability) == (2, {"read": 1, "erased": 1})
+    assert report.outcomes == {"reproduced": 1, "erased": 1}
 
 
 async def test_a_statement_that_is_gone_without_an_order_fails(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from transparency.cli.git import Repository
 from transparency.cli.output import note, progress
 from transparency.cli.report_options import ReportOptions
 from transparency.cli.report_records import check_notes
-from transparency.compliance.examined import Examined
+from transparency.compliance.examined import OPERATION, READ, Examined, SessionFigures
 from transparency.compliance.inventory import Inventory
 from transparency.compliance.log_checks import LOG_CHECKS, LogChecks
 from transparency.compliance.log_facts import CheckpointFacts, DrillFacts, LogFacts, SampleFacts
@@ -152,7 +152,10 @@ class _Run:
             keep = examined.retention[1]
             self._kept = keep if self._kept is None else min(self._kept, keep)
         day = iso_utc(examined.time)[:10]
-        for number, (session, findings) in enumerate(examined.by_session(), 1):
+        sessions = list(examined.by_session())
+        if not sessions and examined.availability not in (OPERATION, READ):
+            sessions = [(SessionFigures(), ())]  # nothing is left to be checked; it is counted all the same
+        for number, (session, findings) in enumerate(sessions, 1):
             several = f" ({number} of {len(examined.sessions)})" if len(examined.sessions) > 1 else ""
             shown = Examination(
                 name=f"entry {examined.index}{several}",
