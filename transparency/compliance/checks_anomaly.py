@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from transparency.compliance.commands import MAX_COMMAND
-from transparency.compliance.outcomes import ABORTED, DENIED, ERROR, outcome_of
+from transparency.compliance.outcomes import DENIED, outcomes
 from transparency.compliance.record_check import (
     Outcome,
     Place,
@@ -39,27 +39,28 @@ def steady(survey: Survey) -> Outcome:
     if not results and not calls:
         return not_applicable("the session has no tool calls")
     settings = survey.settings
-    kinds = Counter(outcome_of(row) for row in results)
-    bad = kinds[ERROR] + kinds[ABORTED]
+    ended = {row: outcome for row, outcome in outcomes(survey).items() if row.kind == RESULT}
+    denied = [row for row, outcome in ended.items() if outcome == DENIED]
+    bad = len(ended) - len(denied)
     loops, longest = _loops(calls, settings.repeated)
     counts = {
-        "results": len(results), "failed": bad, "denied": kinds[DENIED], "loops": len(loops),
+        "results": len(results), "failed": bad, "denied": len(denied), "loops": len(loops),
         "longest-repetition": longest,
     }  # fmt: skip
     reasons = []
     places: list[Place] = []
     if len(results) >= settings.failed_least and bad * 100 > len(results) * settings.failed_percent:
         reasons.append(f"{bad} of {len(results)} calls failed")
-        places += [row for row in results if outcome_of(row) in (ERROR, ABORTED)]
-    if kinds[DENIED] >= settings.denied:
-        reasons.append(f"{kinds[DENIED]} calls were denied")
-        places += [row for row in results if outcome_of(row) == DENIED]
+        places += [row for row, outcome in ended.items() if outcome != DENIED]
+    if len(denied) >= settings.denied:
+        reasons.append(f"{len(denied)} calls were denied")
+        places += denied
     if loops:
         reasons.append(f"one call was made {longest} times in a row")
         places += loops
     if reasons:
         return warned("; ".join(reasons), counts, places)
-    return passed(f"{bad} of {len(results)} calls failed, {kinds[DENIED]} denied", counts)
+    return passed(f"{bad} of {len(results)} calls failed, {len(denied)} denied", counts)
 
 
 def _loops(calls: list[Row], least: int) -> tuple[list[Row], int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from transparency.compliance.record_check import Outcome, by_share, failed, passed, record_check, warned
 from transparency.compliance.survey import EVENT, TYPES, USER, Survey, as_map, as_text
@@ -14,7 +15,9 @@ from transparency.records.vac_pointer import Path
 _PROMPTS: Final = frozenset(
     {"system-prompt", "system-message", "codex/turn_context", "codex/compacted", "agentlog/contextLoad"}
 )
-_PROMPT_MEMBERS: Final = ("base_instructions", "instructions", "system", "user_instructions", "systemInstruction")
+_PROMPT_MEMBERS: Final = frozenset({
+    "base_instructions", "instructions", "system", "user_instructions", "systemInstruction",
+})  # fmt: skip
 
 
 @record_check("R4.1", "Every entry is of a known type", "type of each entry, event-type of events")
@@ -52,11 +55,9 @@ def changes(survey: Survey) -> Outcome:
             for inner in (data.get("model"), as_map(data.get("info")).get("model")):
                 if isinstance(inner, str):
                     named[inner] = None
-            if as_text(row.entry.get("event-type")) in _PROMPTS or any(data.get(name) for name in _PROMPT_MEMBERS):
+            if as_text(row.entry.get("event-type")) in _PROMPTS or _instructs(data):
                 prompts.append(row.path)
-        elif (row.kind == USER and row.actor == SYSTEM) or any(
-            as_map(row.entry.get("native")).get(name) for name in _PROMPT_MEMBERS
-        ):
+        elif (row.kind == USER and row.actor == SYSTEM) or _instructs(as_map(row.entry.get("native"))):
             prompts.append(row.path)
     unseen = [model for model in models if model not in named]
     # "<synthetic>" is what Claude Code names as the model of messages that no model wrote.
@@ -83,6 +84,10 @@ def changes(survey: Survey) -> Outcome:
     return passed(
         f"{len(prompts)} entries show instructions; {len(models) or 1} models, each with its entries", counts, prompts
     )
+
+
+def _instructs(members: Mapping[str, Any]) -> bool:
+    return not _PROMPT_MEMBERS.isdisjoint(members) and any(members[name] for name in _PROMPT_MEMBERS & members.keys())
 
 
 @record_check(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from transparency.compliance.outcomes import ABORTED, DENIED, ERROR, outcome_of
+from transparency.compliance.outcomes import ABORTED, DENIED, ERROR, outcomes
 from transparency.compliance.record_check import Outcome, Place, failed, not_applicable, passed, record_check, warned
 from transparency.compliance.survey import CALL, RESULT, Survey, as_map, as_text
 from transparency.compliance.touched import touched
 from transparency.records.shells import command_text
 
 _HOST: Final = re.compile(r"://(?:[^/?#\s\"'<>\\@]{1,256}@)?([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,64}\])")
-_EXITED: Final = re.compile(r"exit(?:ed with)? code:? -?[0-9]", re.IGNORECASE)
+_EXITED: Final = re.compile(r"[Ee]xit(?:ed with)? code:? -?[0-9]")
 _LOOK: Final = 4_000
-_EXIT_MEMBERS: Final = ("exitCode", "exit_code", "exit", "returncode")
+_EXIT_MEMBERS: Final = frozenset({"exitCode", "exit_code", "exit", "returncode"})
 
 
 @record_check(
@@ -60,12 +61,19 @@ def _has_exit(entry: object) -> bool:
     members = as_map(entry)
     output, native = members.get("output"), as_map(members.get("native"))
     if isinstance(output, str):
-        if _EXITED.search(output[:_LOOK]) is not None:
+        said = output[:_LOOK]
+        if "xit" in said and _EXITED.search(said) is not None:
             return True
-    elif any(type(as_map(output).get(name)) is int for name in _EXIT_MEMBERS):
+    elif _states_exit(as_map(output)):
         return True
-    held = (native, as_map(native.get("toolUseResult")), as_map(native.get("metadata")))
-    return any(type(each.get(name)) is int for each in held for name in _EXIT_MEMBERS)
+    held = (native, as_map(native.get("toolUseResult")), as_map(native.get("metadata"))) if native else ()
+    return any(_states_exit(each) for each in held)
+
+
+def _states_exit(members: Mapping[str, Any]) -> bool:
+    return not _EXIT_MEMBERS.isdisjoint(members) and any(
+        type(members[name]) is int for name in _EXIT_MEMBERS & members.keys()
+    )
 
 
 @record_check(
@@ -75,17 +83,16 @@ def _has_exit(entry: object) -> bool:
 )
 def listed(survey: Survey) -> Outcome:
     results = survey.kind(RESULT)
-    found = [(row, outcome_of(row)) for row in survey.rows]
-    bad = [row for row, outcome in found if outcome]
-    kinds = Counter(outcome for _, outcome in found if outcome)
+    found = outcomes(survey)
+    kinds = Counter(found.values())
     counts = {"results": len(results), "errors": kinds[ERROR], "denied": kinds[DENIED], "aborted": kinds[ABORTED]}
-    if not results and not bad:
+    if not results and not found:
         return not_applicable("the session has no results of tools, and no events of errors")
     silent = sum(row.entry.get("is-error") is None and not as_text(row.entry.get("status")) for row in results)
-    if results and silent == len(results) and not bad:
+    if results and silent == len(results) and not found:
         return warned("no result says whether it failed: errors cannot be listed", counts)
     summary = f"{kinds[ERROR]} errors, {kinds[DENIED]} denied, {kinds[ABORTED]} aborted, of {len(results)} results"
-    return passed(summary, counts, bad)
+    return passed(summary, counts, found)
 
 
 CHECKS: Final = (searchable, listed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from transparency.compliance.outcomes import DENIED, outcome_of
+from transparency.compliance.outcomes import DENIED, outcomes
 from transparency.compliance.record_check import (
     Outcome,
     Place,
@@ -34,7 +34,7 @@ def overseen(survey: Survey) -> Outcome:
     if survey.is_sub_agent:
         return not_applicable("a sub-agent's session: see the session that started it")
     approvals = [row for row in survey.kind(EVENT) if "approval" in as_text(row.entry.get("event-type"))]
-    denied = [row for row in survey.kind(RESULT) if outcome_of(row) == DENIED]
+    denied = [row for row, outcome in outcomes(survey).items() if outcome == DENIED and row.kind == RESULT]
     turns = survey.humans[1:]
     asked = [path for path, name, value in survey.policies if "sandbox" not in name and _asks(value)]
     autonomous = survey.session.get("format") == "autonomous"

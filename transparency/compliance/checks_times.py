@@ -45,9 +45,8 @@ def well_formed(survey: Survey) -> Outcome:
     future: list[Place] = []
     past: list[Place] = []
     seen = 0
-    for place, value in _stamps(survey):
+    for place, value, moment in _stamps(survey):
         seen += 1
-        moment = instant(value)
         if moment is None:
             wrong.append(place)
             continue
@@ -82,15 +81,16 @@ def _latest(survey: Survey) -> int | None:
     return None if known is None else known + survey.settings.clock_skew_seconds * 1000
 
 
-def _stamps(survey: Survey) -> Iterator[tuple[Place, object]]:
+def _stamps(survey: Survey) -> Iterator[tuple[Place, object, int | None]]:
+    """Each time of the record: its place, as it is written, and the instant that it names."""
     for name in ("session-start", "session-end"):
         if name in survey.session:
-            yield f"/session/{name}", survey.session[name]
+            yield f"/session/{name}", survey.session[name], instant(survey.session[name])
     if "created" in survey.record and not survey.is_native:
-        yield "/created", survey.record["created"]
+        yield "/created", survey.record["created"], instant(survey.record["created"])
     for row in survey.rows:
         if "timestamp" in row.entry:
-            yield (row.path, "timestamp"), row.entry["timestamp"]
+            yield (row.path, "timestamp"), row.entry["timestamp"], row.time
 
 
 @record_check("R2.3", "Times do not go back from entry to entry", "the times of the entries in their order")

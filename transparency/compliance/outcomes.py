@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from transparency.compliance.survey import EVENT, RESULT, Row, as_map, as_text
+from transparency.compliance.survey import EVENT, RESULT, Row, Survey, as_map, as_text
 
 ERROR: Final = "error"
 DENIED: Final = "denied"
@@ -24,8 +24,16 @@ _REFUSAL: Final = re.compile(
 _LOOK: Final = 400
 
 
-def outcome_of(row: Row) -> str:
-    """Error, denied or aborted; an empty text for what went well, or says nothing."""
+def outcomes(survey: Survey) -> dict[Row, str]:
+    """Entries that ended badly, and how: error, denied or aborted. Read once for each survey."""
+    known = survey.__dict__.get("_outcomes")
+    if known is None:
+        known = {row: outcome for row in survey.rows if (outcome := _outcome_of(row))}
+        survey.__dict__["_outcomes"] = known
+    return known
+
+
+def _outcome_of(row: Row) -> str:
     if row.kind == RESULT:
         return _of_result(row.entry)
     return _of_event(row.entry) if row.kind == EVENT else _of_message(row.entry)
@@ -57,7 +65,9 @@ def _of_event(entry: Mapping[str, object]) -> str:
 
 
 def _of_message(entry: Mapping[str, object]) -> str:
-    native = as_map(entry.get("native"))
+    native = entry.get("native")
+    if not isinstance(native, dict):
+        return ""
     if native.get("isApiErrorMessage") is True:
         return ERROR
     return ABORTED if native.get("isAbortedMidStream") is True else ""

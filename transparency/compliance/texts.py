@@ -113,11 +113,17 @@ class Texts:
         blob = self.blob
         for at in _all(blob, b"-----BEGIN "):
             yield "pem", at
-        for window in _windows(((at, at + 1) for at in _all(blob, b"@")), 320):
-            yield from ((EMAIL, first) for first, _ in self._ask(_BY_NAME[EMAIL], *window))
         urls = ((at, at + 2048) for at in _all(blob, b"://") if blob.find(b"@", at, at + 2048) >= 0)
+        passwords: set[int] = set()
         for window in _windows(urls, 8):
-            yield from ((URL_PASSWORD, first) for first, _ in self._ask(_BY_NAME[URL_PASSWORD], *window))
+            for first, last in self._ask(_BY_NAME[URL_PASSWORD], *window):
+                passwords.add(last)
+                yield URL_PASSWORD, first
+        for window in _windows(((at, at + 1) for at in _all(blob, b"@")), 320):
+            for first, last in self._ask(_BY_NAME[EMAIL], *window):
+                # A password and its host look like an address: the @ between them is not an address's.
+                if blob.find(b"@", first, last) not in passwords:
+                    yield EMAIL, first
         kinds = blob.translate(_KINDS)
         digits = sorted((at, at + 13) for pattern in (b"0" * 13, b"000-000") for at in _all(kinds, pattern))
         for window in _windows(digits, 24):

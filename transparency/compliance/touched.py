@@ -36,16 +36,14 @@ def touched(survey: Survey) -> Touched:
     found = Touched()
     everything = Gathering()
     for row in survey.kind(CALL):
-        here = Gathering()
-        here.call(None, row.entry.get("input"))
-        everything.complete &= here.complete
-        name = as_text(row.entry.get("name")).lower().rsplit("__", 1)[-1]
-        if name in _WRITERS:
+        given = row.entry.get("input")
+        everything.call(None, given)
+        if as_text(row.entry.get("name")).lower().rsplit("__", 1)[-1] in _WRITERS:
             found.edits.append(row)
+            here = Gathering()
+            here.call(None, given)
             if folder is not None and any(_leaves(path, folder) for path in here.paths):
                 found.outside.append(row)
-        for path in here.paths:
-            everything.path(path)
     for row in survey.kind(EVENT):
         data = as_map(row.entry.get("data"))
         for member in ("files", "changes"):
