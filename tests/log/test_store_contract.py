@@ -217,6 +217,10 @@ def test_the_index_lags_until_it_is_extended_and_extending_is_safe_to_repeat(sto
 
     assert store.indexed_size() == 5
     assert [store.find(new.entry) for new in batch.entries] == [0, 1, 2, 3, 4]
+    many = [entry_of(number) for number in range(1_000, 1_300)]
+    asked = [*many, *(new.entry for new in batch.entries)]
+    assert store.find_some(asked) == {new.entry: index for index, new in enumerate(batch.entries)}
+    assert store.find_some([]) == {}
     assert store.siblings(wanted.tbs_digest, 10) == [(3, wanted.entry)]
 
 

@@ -30,7 +30,7 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -175,6 +175,13 @@ class Sequencer:
         """The index of an entry that is in the tree."""
         index = self._recent.get(entry)
         return self._store.find(entry) if index is None else index
+
+    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+        """As :meth:`find`, of many at once: those that are in the tree."""
+        recent = self._recent
+        found = {entry: recent[entry] for entry in entries if entry in recent}
+        others = [entry for entry in entries if entry not in found] if found else entries
+        return found | self._store.find_some(others)
 
     @property
     def stopping(self) -> bool:

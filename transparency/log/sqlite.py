@@ -24,6 +24,7 @@ from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
 BUSY_MS = 5000
+_FIND_AT_ONCE = 128
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
 _KINDS = frozenset(Kind)
@@ -273,6 +274,15 @@ class SqliteStore:
     def find(self, entry: Entry) -> int | None:
         row = self._one("SELECT idx FROM digest_index WHERE entry = ?", (entry,))
         return row[0] if row else None
+
+    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+        found: dict[Entry, int] = {}
+        for start in range(0, len(entries), _FIND_AT_ONCE):
+            some = entries[start : start + _FIND_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            sql = f"SELECT entry, idx FROM digest_index WHERE entry IN ({marks})"
+            found.update((Entry(entry), index) for entry, index in self._all(sql, some))
+        return found
 
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
         sql = (

@@ -56,15 +56,24 @@ class Hub:
 
     # -- what workers hand over ----------------------------------------------------------------------------------
 
-    def take(self, link: Link, handed: Handed) -> None:
-        """Sequence one statement and have *link* told how it ended."""
+    def take(self, link: Link, handed: list[Handed]) -> None:
+        """Sequence statements and have *link* told how each ended."""
+        try:
+            known = self._service.log.sequencer.find_some([one.entry for one in handed])
+        except TransparencyError as error:
+            for one in handed:
+                self._refuse(link, one.number, error)
+            return
+        for one in handed:
+            self._take(link, one, known.get(one.entry))
+
+    def _take(self, link: Link, handed: Handed, index: int | None) -> None:
         service = self._service
         try:
             if handed.client is not None:
                 service.limiter.admit(handed.client, handed.rate)
-            known = self._known(handed.entry)
-            if known is not None:
-                link.registered(handed.number, known, erased=service.log.stored(known.index).erased)
+            if index is not None:
+                self._tell_known(link, handed.number, handed.entry, index)
                 return
             future = service.log.sequencer.enqueue(Candidate(handed, handed.judgement))
         except TransparencyError as error:
@@ -77,14 +86,13 @@ class Hub:
     def find(self, link: Link, number: int, entry: Entry) -> None:
         """Tell a worker, who would refuse it, whether an entry is registered all the same (LEAF-7)."""
         try:
-            known = self._known(entry)
+            index = self._service.log.sequencer.find(entry)
+            if index is None:
+                link.answer(number, Said.UNKNOWN)
+            else:
+                self._tell_known(link, number, entry, index)
         except TransparencyError as error:
             self._refuse(link, number, error)
-            return
-        if known is None:
-            link.answer(number, Said.UNKNOWN)
-        else:
-            link.registered(number, known, erased=self._service.log.stored(known.index).erased)
 
     def count(self, told: list[Any]) -> None:
         tally, spent = told
@@ -99,10 +107,10 @@ class Hub:
             self._service.background.add(task)
             task.add_done_callback(self._service.background.discard)
 
-    def _known(self, entry: Entry) -> Registered | None:
+    def _tell_known(self, link: Link, number: int, entry: Entry, index: int) -> None:
         log = self._service.log
-        index = log.sequencer.find(entry)
-        return None if index is None else Registered(entry, index, log.receipt(index), new=False)
+        known = Registered(entry, index, log.receipt(index), new=False)
+        link.registered(number, known, erased=log.stored(index).erased)
 
     def _ended(self, link: Link, handed: Handed, future: asyncio.Future[Sequenced]) -> None:
         error = future.exception()
@@ -165,8 +173,7 @@ class Link(asyncio.Protocol):
     def _heard(self, kind: int, value: object) -> None:
         match kind:
             case Kind.HANDED:
-                for item in cast("list[list[object]]", value):
-                    self._hub.take(self, Handed(*item))  # type: ignore[arg-type] # as it was packed
+                self._hub.take(self, [Handed._make(item) for item in cast("list[list[Any]]", value)])
             case Kind.ASKED:
                 for number, entry in cast("list[tuple[int, bytes]]", value):
                     self._hub.find(self, number, Entry(entry))

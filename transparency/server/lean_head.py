@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from transparency.server import media
@@ -42,8 +43,12 @@ class Head:
     expects: bool
 
 
+@lru_cache(maxsize=1024)
 def read_head(data: bytes) -> Head | None:
-    """The head in *data*, up to the empty line and without it; None for what is to be read by others."""
+    """The head in *data*, up to the empty line and without it; None for what is to be read by others.
+
+    A client's heads are alike, so most are known: the same bytes always mean the same.
+    """
     lines = data.split(b"\r\n")
     batch = _REQUESTS.get(lines[0])
     if batch is None:

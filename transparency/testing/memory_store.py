@@ -187,6 +187,10 @@ class MemoryStore:
         with self._lock:
             return self._digests.get(entry)
 
+    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+        with self._lock:
+            return {entry: self._digests[entry] for entry in entries if entry in self._digests}
+
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
         with self._lock:
             return [(index, self._entries[index].entry) for index in self._siblings.get(tbs_digest, ())][:most]
