@@ -18,16 +18,17 @@ What an entry claims to be (its kind) is only where to begin: whatever it claims
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from transparency.errors import RefusedError, TransparencyError
 from transparency.log.audit_holds import Holds
+from transparency.log.audit_place import Place
 from transparency.log.audit_report import AuditReport, Outcome
 from transparency.log.audit_scratch import Scratch, Seen
-from transparency.log.documents import InForce, advance, bootstrap, check_pin, read_policy
+from transparency.log.documents import InForce, advance, bootstrap, check_pin, placed, read_policy
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
 from transparency.merkle.hashing import leaf_hash
-from transparency.merkle.tiles import RightEdge
 from transparency.policy import erasure, keyset, operations
 from transparency.policy.audited import Audited
 from transparency.policy.erasure import Erasure
@@ -36,10 +37,12 @@ from transparency.policy.manifest import Admission, Manifest, collateral_digest
 from transparency.policy.operations import read_operation, reads_as_operation
 from transparency.statements.certificates import with_collateral
 from transparency.statements.receipt import SignedHead
-from transparency.statements.statement import Statement, entry_id, entry_of, parse_entry_id
+from transparency.statements.statement import Entry, Statement, entry_id, entry_of, parse_entry_id
 from transparency.statements.twins import twin_entry
 
 _INIT = (Kind.POLICY, Kind.KEYS)
+_FIRST = "first"
+_NAMES = {Kind.POLICY: "policy", Kind.KEYS: "keys"}
 # Heads may be few where somebody removed them: what waits for the next one is bounded all the same.
 _MOST_LEAVES = 4_096
 
@@ -47,30 +50,55 @@ _MOST_LEAVES = 4_096
 class Replay:
     """What the audit knows at one place of the log. Fed entry by entry, and with each head after its entries."""
 
-    def __init__(self, policy_key: bytes, report: AuditReport) -> None:
+    def __init__(self, policy_key: bytes, report: AuditReport, scratch: Scratch | None = None) -> None:
+        """On *scratch* paper that has been used before it goes on where :meth:`save` was called."""
         self._policy_key = policy_key
         self._report = report
-        self._scratch = Scratch()
+        self._scratch = Scratch() if scratch is None else scratch
         self._holds = Holds(self._scratch)
         self._first: Statement | None = None
         self._in_force: InForce | None = None
         self._judge: Judge | None = None
-        # A document that does not hold: from there on nobody can say what was in force.
-        self._lost = False
-        self._edge = RightEdge()
         self._leaves: list[bytes] = []
-        self._roots_hold = True
-        self._time = 0
-        self._covered = 0
-        self._manifest = ""
-        # Entries below this index were replayed before, says an audit that stands on the log.
-        self._audited = 0
+        self._place = Place()
+        saved = self._scratch.place()
+        if saved is not None:
+            self._resume(saved)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._scratch.__exit__()
+
+    # -- going on later ------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Put away what is known here, on the scratch paper; its owner commits."""
+        self._grow()
+        self._scratch.keep_place(self._place.to_bytes(self._report))
+
+    def _resume(self, saved: bytes) -> None:
+        self._place = Place.from_bytes(saved, self._report)
+        documents = {name: self._scratch.document(name) for name in (_FIRST, *_NAMES.values())}
+        first, policy, keys = documents[_FIRST], documents[_NAMES[Kind.POLICY]], documents[_NAMES[Kind.KEYS]]
+        if first is not None:
+            self._first = Statement.from_bytes(first[1])
+        if policy is not None and keys is not None and not self._place.lost:
+            self._rule(placed((policy[0], Statement.from_bytes(policy[1])), (keys[0], Statement.from_bytes(keys[1]))))
+
+    @property
+    def in_force(self) -> InForce | None:
+        """The policy and the key set at this place; None where nobody can say."""
+        return self._in_force
+
+    def root_at(self, size: int) -> bytes | None:
+        """The root that the entries gave at an earlier head; None where no head has that size."""
+        return self._scratch.root_at(size)
+
+    def gone(self) -> Iterator[tuple[int, Entry]]:
+        """Entries that are not there any more, and no order to erase them stands before this place."""
+        return self._scratch.unjustified()
 
     # -- entries -------------------------------------------------------------------------------------------------
 
@@ -102,7 +130,7 @@ class Replay:
         statement = Statement.from_bytes(row.statement)
         if statement.normalised != row.statement:
             raise RefusedError("the statement is not stored in its normalised form")
-        if row.index < len(_INIT) and not self._lost:
+        if row.index < len(_INIT) and not self._place.lost:
             self._begin(row, statement)
         elif self._in_force is None or self._judge is None:
             return Outcome.UNKNOWN
@@ -117,6 +145,7 @@ class Replay:
         if row.index == 0:
             check_pin(read_policy(statement), self._policy_key)
             self._first = statement
+            self._scratch.keep_document(_FIRST, row.index, row.statement)
         elif self._first is not None:
             self._rule(bootstrap(self._first, statement, read_policy(self._first).log, self._policy_key))
 
@@ -158,14 +187,16 @@ class Replay:
         if self._in_force is None or in_force.policy is not self._in_force.policy:
             self._judge = Judge(in_force.policy.policy)
         self._in_force = in_force
+        for kind, document in ((Kind.POLICY, in_force.policy), (Kind.KEYS, in_force.keys)):
+            self._scratch.keep_document(_NAMES[kind], document.index, document.statement.normalised)
         report.origin = in_force.policy.policy.log
         report.generations = in_force.policy.policy.generation
         report.key_sets = in_force.keys.keys.generation
 
     def _lose(self, row: StoredEntry) -> None:
-        if not self._lost:
+        if not self._place.lost:
             self._find(row, "what was in force after it cannot be known, so nothing after it can be replayed")
-        self._lost = True
+        self._place.lost = True
         self._in_force = self._judge = None
 
     # -- what the service said about itself ----------------------------------------------------------------------
@@ -183,7 +214,7 @@ class Replay:
                 raise RefusedError("the audit is another log's, or of entries that were not there yet")
             if self._scratch.root_at(audited.size) != audited.root:
                 raise RefusedError(f"the audit is of another tree: it names a root that no head of {audited.size} has")
-            self._audited = max(self._audited, audited.size)
+            self._place.audited = max(self._place.audited, audited.size)
 
     def _take_order(self, row: StoredEntry, order: Erasure) -> None:
         """It justifies that statements before it are gone, and names nothing that a hold kept.
@@ -199,25 +230,29 @@ class Replay:
             self._report.holds_untold += hold == ""
             if item.what == erasure.PAYLOAD and item.index < row.index:
                 self._scratch.justify(item.index, parse_entry_id(item.entry))
-                if item.index >= self._covered:
+                if item.index >= self._place.covered:
                     self._find(row, f"entry {item.index} was to be erased, and no manifest covered it before")
-                if item.index >= self._audited:
+                if item.index >= self._place.audited:
                     self._find(row, f"entry {item.index} was to be erased, and no audit of it stood on the log before")
 
     def _check_manifest(self, row: StoredEntry, manifest: Manifest) -> None:
         self._report.manifests += 1
         if manifest.log != self._report.origin or manifest.end > row.index:
             raise RefusedError("the manifest is another log's, or covers entries that were not there yet")
-        if manifest.first < self._covered:
-            raise RefusedError(f"the manifest begins at {manifest.first}, and {self._covered} entries were covered")
-        if manifest.first > self._covered:
-            self._find(row, f"no manifest that can be read covers entries {self._covered} to {manifest.first - 1}")
-        elif manifest.previous != self._manifest:
+        if manifest.first < self._place.covered:
+            raise RefusedError(
+                f"the manifest begins at {manifest.first}, and {self._place.covered} entries were covered"
+            )
+        if manifest.first > self._place.covered:
+            self._find(
+                row, f"no manifest that can be read covers entries {self._place.covered} to {manifest.first - 1}"
+            )
+        elif manifest.previous != self._place.manifest:
             self._find(row, "the manifest does not name the one before it")
         seen = {one.index: one for one in self._scratch.take(manifest.first, manifest.end)}
         for index, said in manifest.admissions():
             self._compare(seen[index], said, row.index)
-        self._covered, self._manifest = manifest.end, entry_id(row.entry)
+        self._place.covered, self._place.manifest = manifest.end, entry_id(row.entry)
 
     def _compare(self, seen: Seen, said: Admission, at: int) -> None:
         have = seen.admission
@@ -244,14 +279,14 @@ class Replay:
         """Check a head whose entries were all given."""
         self._report.heads += 1
         self._grow()
-        root = self._edge.root()
+        root = self._place.edge.root()
         self._scratch.keep_root(head.size, root)
-        if self._roots_hold and head.root != root:
-            self._roots_hold = False  # from here on all differ, which says nothing new
+        if self._place.roots_hold and head.root != root:
+            self._place.roots_hold = False  # from here on all differ, which says nothing new
             self._find_head(head, "its root does not follow from the entries; an entry at or before it was replaced")
-        if head.time < self._time:
+        if head.time < self._place.time:
             self._find_head(head, "its time is before its predecessor's")
-        self._time = max(self._time, head.time)
+        self._place.time = max(self._place.time, head.time)
         if self._in_force is None:
             return
         keys = self._in_force.keys.keys
@@ -264,7 +299,7 @@ class Replay:
             self._find_head(head, str(error))
 
     def _grow(self) -> None:
-        self._edge.append(self._leaves)
+        self._place.edge.extend(self._leaves)
         self._leaves = []
 
     def end(self) -> None:
@@ -274,7 +309,7 @@ class Replay:
             self._report.entries[Outcome.ERASED] -= 1
             self._report.entries[Outcome.FAILED] += 1
         self._report.unproven = self._scratch.with_collateral()
-        if self._in_force is None and not self._lost and self._report.clean:
+        if self._in_force is None and not self._place.lost and self._report.clean:
             self._report.add(-1, "", "there is no log: entries 0 and 1 and their tree head are missing")
 
     def _find(self, row: StoredEntry, what: str) -> None:

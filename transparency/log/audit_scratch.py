@@ -1,7 +1,8 @@
 """The audit's scratch paper: what was seen of each entry until a manifest vouches for it, and what was signed before.
 
 A temporary SQLite database without a name: it spills to disk where it has to, so that memory stays bounded however
-long the log is and whatever it leaves uncovered, and nothing of it remains.
+long the log is and whatever it leaves uncovered, and nothing of it remains. Whoever follows a log for longer gives a
+database to write in, begins and commits there, and finds everything again after a restart.
 """
 
 from __future__ import annotations
@@ -18,6 +19,20 @@ _CACHE_KIB: Final = 32 * 1024
 _BUFFERED: Final = 1_024
 
 
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB,"
+    " outcome)",
+    "CREATE TABLE IF NOT EXISTS signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS erased (idx INTEGER PRIMARY KEY, entry BLOB)",
+    "CREATE TABLE IF NOT EXISTS said (idx INTEGER PRIMARY KEY, iss TEXT, session TEXT)",
+    "CREATE TABLE IF NOT EXISTS holds (entry TEXT PRIMARY KEY, scope TEXT, value TEXT) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS held ON holds (scope, value)",
+    "CREATE TABLE IF NOT EXISTS roots (size INTEGER PRIMARY KEY, root BLOB)",
+    "CREATE TABLE IF NOT EXISTS documents (name TEXT PRIMARY KEY, idx INTEGER, statement BLOB)",
+    "CREATE TABLE IF NOT EXISTS place (one INTEGER PRIMARY KEY CHECK (one = 1), place BLOB)",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An entry as the audit saw it; ``outcome`` is what became of it there."""
@@ -29,20 +44,11 @@ class Seen:
 
 
 class Scratch:
-    def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        for sql in (
-            "PRAGMA journal_mode = OFF",
-            f"PRAGMA cache_size = -{_CACHE_KIB}",
-            "CREATE TABLE seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB, outcome)",
-            "CREATE TABLE signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
-            "CREATE TABLE erased (idx INTEGER PRIMARY KEY, entry BLOB)",
-            "CREATE TABLE said (idx INTEGER PRIMARY KEY, iss TEXT, session TEXT)",
-            "CREATE TABLE holds (entry TEXT PRIMARY KEY, scope TEXT, value TEXT) WITHOUT ROWID",
-            "CREATE INDEX held ON holds (scope, value)",
-            "CREATE TABLE roots (size INTEGER PRIMARY KEY, root BLOB)",
-            "BEGIN",
-        ):
+    def __init__(self, database: sqlite3.Connection | None = None) -> None:
+        """In *database*, whose owner begins, commits and closes; without one on paper that is thrown away."""
+        self._throw_away = database is None
+        self._db = _temporary() if database is None else database
+        for sql in _TABLES:
             self._db.execute(sql)
         self._seen: list[tuple[object, ...]] = []
         self._signed: list[tuple[bytes, bytes]] = []
@@ -52,7 +58,27 @@ class Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._db.close()
+        if self._throw_away:
+            self._db.close()
+
+    # -- the place -----------------------------------------------------------------------------------------------
+
+    def keep_place(self, place: bytes) -> None:
+        """All that was noted before this is written now; nothing is committed."""
+        self._flush()
+        self._db.execute("INSERT OR REPLACE INTO place VALUES (1, ?)", (place,))
+
+    def place(self) -> bytes | None:
+        row = self._db.execute("SELECT place FROM place").fetchone()
+        return None if row is None else row[0]
+
+    def keep_document(self, name: str, index: int, statement: bytes) -> None:
+        """The newest document of a name."""
+        self._db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (name, index, statement))
+
+    def document(self, name: str) -> tuple[int, bytes] | None:
+        row = self._db.execute("SELECT idx, statement FROM documents WHERE name = ?", (name,)).fetchone()
+        return None if row is None else (row[0], row[1])
 
     # -- until a manifest covers it ------------------------------------------------------------------------------
 
@@ -146,3 +172,10 @@ class Scratch:
     def holds(self, scope: str) -> bool:
         """Whether any hold of this scope stands."""
         return self._db.execute("SELECT 1 FROM holds WHERE scope = ? LIMIT 1", (scope,)).fetchone() is not None
+
+
+def _temporary() -> sqlite3.Connection:
+    database = sqlite3.connect("", isolation_level=None)
+    for sql in ("PRAGMA journal_mode = OFF", f"PRAGMA cache_size = -{_CACHE_KIB}", "BEGIN"):
+        database.execute(sql)
+    return database

@@ -136,6 +136,15 @@ def advance(in_force: InForce, statement: Statement, kind: Kind, index: int, *, 
     return InForce(in_force.policy, PlacedKeys(statement, statement.entry_id, index, keys))
 
 
+def placed(policy: tuple[int, Statement], keys: tuple[int, Statement]) -> InForce:
+    """What is in force by two documents, each with its index, that were found to hold before."""
+    (at, first), (then, second) = policy, keys
+    return InForce(
+        PlacedPolicy(first, first.entry_id, at, read_policy(first)),
+        PlacedKeys(second, second.entry_id, then, read_keys(second)),
+    )
+
+
 def _statement(row: StoredEntry) -> Statement:
     statement = Statement.from_bytes(row.statement)
     if statement.entry != row.entry:
