@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transparency.cose.sequence import MAX_DEPTH, item_end
+from transparency.cose.sequence import MAX_DEPTH, MAX_HEADS, item_end
 from transparency.errors import MalformedError
 
 LIMIT = 10_000
@@ -49,6 +49,7 @@ def test_an_item_that_is_cut_asks_for_more(value: object, data: st.DataObject) -
         b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff",
         b"\x81" * (MAX_DEPTH + 1),
         b"\xc1" * 20_000,
+        b"\x99\x20\x00" + bytes(MAX_HEADS),  # more parts than are looked at again and again
     ],
 )
 def test_what_cannot_be_an_item_of_ours_is_refused_at_once(data: bytes) -> None:

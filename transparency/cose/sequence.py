@@ -7,6 +7,8 @@ from typing import Final
 from transparency.errors import MalformedError
 
 MAX_DEPTH: Final = 32
+# Data items within one: an item that comes in small pieces is looked at again for each of them.
+MAX_HEADS: Final = 4_096
 _BSTR: Final = 2
 _TEXT: Final = 3
 _ARRAY: Final = 4
@@ -22,7 +24,7 @@ def item_end(data: bytes | bytearray, start: int, limit: int) -> int | None:
     Only its extent is found, whoever reads it judges its form. Raises MalformedError for what cannot be an item of at
     most *limit* bytes in our encoding (definite lengths); behind such a one nothing can be found any more.
     """
-    at, size = start, len(data)
+    at, size, heads = start, len(data), 0
     # Items still to come at each level, the innermost last.
     left = [1]
     while left:
@@ -30,6 +32,7 @@ def item_end(data: bytes | bytearray, start: int, limit: int) -> int | None:
             left.pop()
             continue
         left[-1] -= 1
+        heads += 1
         if at >= size:
             return None
         initial = data[at]
@@ -52,4 +55,6 @@ def item_end(data: bytes | bytearray, start: int, limit: int) -> int | None:
         # Each item that a container announces has a byte at least, so this bounds counts as well.
         if at - start > limit or (major in (_ARRAY, _MAP) and argument > limit) or len(left) > MAX_DEPTH:
             raise MalformedError(f"the sequence has an item of more than {limit} bytes, or nested too deeply")
+        if heads > MAX_HEADS:
+            raise MalformedError(f"the sequence has an item of more than {MAX_HEADS} parts")
     return at if at <= size else None

@@ -1,8 +1,9 @@
 """The batch: statements in a CBOR sequence, results in one, in their order (``POST /entries/batch``). Sans I/O.
 
-Each result is what a request of its own would have got: a receipt (a COSE_Sign1, tag 18) or a problem (a map, RFC
-9290). Only so many are under way at once, and a result leaves as soon as those before it have left: memory is bounded
-whatever the length of the sequence, and a client that does not read its results is not read from.
+Each result is what a request of its own would have got: a receipt (a COSE_Sign1, tag 18), or that in an array of one if
+the log has erased the statement since, or a problem (a map, RFC 9290, with its status). Only so many are under way at
+once, and a result leaves as soon as those before it have left: memory is bounded whatever the length of the sequence,
+and a client that does not read its results is not read from.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 
 from transparency.cose.sequence import item_end
-from transparency.errors import MalformedError, TransparencyError
+from transparency.errors import MalformedError
 from transparency.log.answers import Accepted
 from transparency.server.access import Client
 from transparency.server.problems import ProblemError, problem_of
+from transparency.server.protocol import log_unexpected
 from transparency.server.registrar import Outcome, Registrar
 
 MAX_UNDER_WAY = 1_024
@@ -25,24 +27,32 @@ AT_ONCE = 32
 
 Admit = Callable[[], None]
 """Counts one statement of this client against its limit; raises 429."""
+_ARRAY_OF_ONE = b"\x81"
+_SERVER_FAULT = 500
 
 
 class Batch:
     """One request. Fed with its body; whoever feeds it sends :meth:`results` and waits while it is :attr:`full`."""
 
-    def __init__(self, registrar: Registrar, client: Client, admit: Admit, on_result: Callable[[], None]) -> None:
-        """*on_result* is called when the next result may have come."""
+    def __init__(
+        self,
+        registrar: Registrar,
+        client: Client,
+        admit: Admit,
+        on_result: Callable[[], None],
+        on_refused: Callable[[ProblemError], None],
+    ) -> None:
+        """*on_result* is called when the next result may have come, *on_refused* for each that is a problem."""
         self._registrar = registrar
         self._client = client
         self._admit = admit
         self._on_result = on_result
+        self._on_refused = on_refused
         self._held = bytearray()
         self._at = 0
         self._under_way: deque[tuple[int, asyncio.Future[Outcome]]] = deque()
         self._bytes_under_way = 0
         self._no_more = False
-        self.registered = 0
-        self.refused = 0
 
     @property
     def full(self) -> bool:
@@ -63,7 +73,7 @@ class Batch:
             self._held += data
 
     def advance(self) -> bool:
-        """Submit some of what is held; whether there may be more to do at once."""
+        """Submit some of what is held; whether there may be more to do at once: then it wants no more bytes yet."""
         for _ in range(AT_ONCE):
             if self.full or self._no_more:
                 return False
@@ -110,7 +120,7 @@ class Batch:
         try:
             self._admit()
             future = self._registrar.submit(statement, self._client, patient=True)
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
             future = asyncio.get_running_loop().create_future()
             future.set_exception(error)
         self._add(len(statement), future)
@@ -137,11 +147,13 @@ class Batch:
             outcome = future.result()
             # A patient one is never answered 202.
             assert not isinstance(outcome, Accepted)  # noqa: S101
-            self.registered += 1
-            return outcome.registered.receipt
-        self.refused += 1
-        problem = problem_of(error if isinstance(error, Exception) else ProblemError.of_status(500))
-        return problem.to_bytes()
+            receipt = outcome.registered.receipt
+            return _ARRAY_OF_ONE + receipt if outcome.erased else receipt
+        problem = problem_of(error if isinstance(error, Exception) else ProblemError.of_status(_SERVER_FAULT))
+        if problem.status == _SERVER_FAULT:
+            log_unexpected("a batch", error)
+        self._on_refused(problem)
+        return problem.to_result()
 
 
 def _look_away(future: asyncio.Future[Outcome]) -> None:

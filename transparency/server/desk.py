@@ -30,6 +30,8 @@ BATCH_ROUTE = "/entries/batch"
 _METHOD = "POST"
 _SERVER_FAULT = 500
 _SUBMIT = (Scope.SUBMIT,)
+# Too many requests, or too much to do. Who is told so and comes back must not be pushed back further for it.
+_OWNERS = frozenset({429, 503})
 _CREATED = f"Content-Type: {media.COSE}\r\nVary: Accept\r\n"
 
 
@@ -63,10 +65,10 @@ class Desk:
         """Count one request. Each worker counts for itself, and the owner for all: so a flood costs nobody else."""
         self.limiter.admit(client.name, _rate(client))
 
-    def refused(self, client: Client) -> None:
-        """A request that the owner will not hear of was answered."""
+    def refused(self, client: Client, status: int) -> None:
+        """A request was refused. Unless the owner did so itself, and has counted it, it is told later."""
         rate = _rate(client)
-        if self.limiter.limits(rate):
+        if status not in _OWNERS and self.limiter.limits(rate):
             key = (client.name, rate)
             self.spent[key] = self.spent.get(key, 0) + 1
 

@@ -220,9 +220,10 @@ class LeanConnection(asyncio.Protocol):
         error = future.exception()
         close = head.close or self._desk.stopping
         if error is not None:
+            status, data = self._desk.problem(error, close=close)
             if self._client is not None:
-                self._desk.refused(self._client)
-            self._answer(*self._desk.problem(error, close=close), None, close=_closes(error))
+                self._desk.refused(self._client, status)
+            self._answer(status, data, None, close=_closes(error))
             return
         outcome = future.result()
         entry = outcome.entry_id if not isinstance(outcome, tuple) else outcome.registered.entry_id

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transparency.server.desk import Desk
     from transparency.server.lean import LeanConnection
     from transparency.server.lean_head import Head
+    from transparency.server.problems import ProblemError
 
 _HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: {media.CBOR_SEQUENCE}\r\nTransfer-Encoding: chunked\r\n".encode()
 _CLOSE = b"Connection: close\r\n"
@@ -33,10 +34,12 @@ class LeanBatch:
         self._head = head
         self._client = client
         self._body = Body(head.length)
-        self._batch = Batch(desk.registrar, client, lambda: desk.admit(client), self._turn_later)
+        self._batch = Batch(desk.registrar, client, lambda: desk.admit(client), self._turn_later, self._refused)
         self._waiting: list[bytes] = []
         self._held = 0
         self._scheduled = False
+        # There is still something to split of what the batch was given: it gets no more for now.
+        self._busy = False
         self._begun = False
         self._cut = False
         self._over = False
@@ -85,21 +88,28 @@ class LeanBatch:
             return
         if self._connection.writable:
             self._send(self._batch.results())
-        if self._waiting and not self._batch.full and self._connection.writable:
+        if self._waiting and not self._busy and not self._batch.full and self._connection.writable:
             self._batch.feed(b"".join(self._waiting))
             self._waiting.clear()
             self._held = 0
-        if self._batch.advance():
+        more = self._batch.advance()
+        room = not self._batch.full and self._connection.writable
+        if more or (self._waiting and room):
             self._turn_later()
         elif not self._waiting and not self._batch.full and (self._body.complete or self._cut):
             self._batch.end()
         if self._batch.done and self._connection.writable:
             self._end()
             return
-        crowded = self._batch.full or not self._connection.writable or self._held > _MAX_HELD
+        self._busy = more
+        crowded = more or self._batch.full or not self._connection.writable or self._held > _MAX_HELD
         done_reading = self._body.complete or self._cut or self._batch.broken
         self._connection.hold_back(reading=not crowded and not self._body.complete)
         self.awaits_since = None if crowded or done_reading else asyncio.get_running_loop().time()
+
+    def _refused(self, problem: ProblemError) -> None:
+        self._desk.tally.refused(problem.title)
+        self._desk.refused(self._client, problem.status)
 
     def _send(self, results: bytes) -> None:
         if not results:
@@ -122,8 +132,6 @@ class LeanBatch:
         self._begin()
         self._over = True
         desk = self._desk
-        for _ in range(self._batch.refused):
-            desk.refused(self._client)
         desk.count(BATCH_ROUTE, 200, time.perf_counter() - self._started, self._size, self._client.name)
         unread = not self._body.complete
         self._connection.finished(LAST_CHUNK, close=self._closes or self._cut or unread)

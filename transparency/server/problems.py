@@ -27,7 +27,7 @@ from transparency.errors import (
     TransparencyError,
     UnsupportedAlgorithmError,
 )
-from transparency.statements.media_types import PROBLEM, PROBLEM_DETAIL, PROBLEM_TITLE
+from transparency.statements.media_types import PROBLEM, PROBLEM_DETAIL, PROBLEM_STATUS, PROBLEM_TITLE
 
 FIRST_ERROR = 400
 MAX_DETAIL_CHARS = 1000
@@ -79,6 +79,11 @@ class ProblemError(TransparencyError):
 
     def to_bytes(self) -> bytes:
         return encode({PROBLEM_TITLE: self.title, PROBLEM_DETAIL: self.detail[:MAX_DETAIL_CHARS]})
+
+    def to_result(self) -> bytes:
+        """As one of many in an answer: with the status that it would have had by itself (RFC 9290 response-code)."""
+        detail = self.detail[:MAX_DETAIL_CHARS]
+        return encode({PROBLEM_TITLE: self.title, PROBLEM_DETAIL: detail, PROBLEM_STATUS: self.status})
 
     def to_response(self) -> web.Response:
         headers = {"Cache-Control": "no-store", **self.headers, "Content-Type": PROBLEM}

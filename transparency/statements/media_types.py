@@ -16,3 +16,5 @@ PROBLEM: Final = "application/concise-problem-details+cbor"
 # Keys of the map that it is (RFC 9290 §2).
 PROBLEM_TITLE: Final = -1
 PROBLEM_DETAIL: Final = -2
+# Only where there is no status line to say it: in the results of a batch.
+PROBLEM_STATUS: Final = -4
