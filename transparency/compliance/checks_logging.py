@@ -74,14 +74,11 @@ def _dropped(declared: object) -> int:
     return sum(count for count in counts if type(count) is int and 0 <= count < 1 << 53)
 
 
-def _reference(row: Row) -> tuple[tuple[str, str], ...]:
+def _reference(row: Row) -> tuple[object, ...]:
     """Which unit an entry comes from; () where it does not say."""
     found = row.entry.get("source-ref")
-    if not isinstance(found, dict):
-        return ()
-    return tuple(
-        (str(name), str(value)) for name, value in sorted(found.items(), key=str) if value.__class__ in (str, int)
-    )
+    values = tuple(found.values()) if isinstance(found, dict) else ()
+    return values if all(value.__class__ in (str, int) for value in values) else ()
 
 
 @record_check(

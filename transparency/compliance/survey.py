@@ -45,7 +45,7 @@ POLICY_MEMBERS: Final = frozenset({
 _MAX_TOKENS: Final = 2**53
 # What most records write. A day is looked up once; the rest of such a time is sums.
 _USUAL: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])\.([0-9]{3})Z", re.ASCII
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{3}))?Z", re.ASCII
 )
 NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -169,7 +169,7 @@ class Survey:
         midnight = self._days[day]
         if midnight is None:
             return None
-        return midnight + 1000 * (3600 * int(hour) + 60 * int(minute) + int(second)) + int(fraction)
+        return midnight + 1000 * (3600 * int(hour) + 60 * int(minute) + int(second)) + int(fraction or 0)
 
     def _policy(self, path: Path, members: Mapping[str, Any]) -> None:
         found = ((name, members[name]) for name in sorted(POLICY_MEMBERS & members.keys()))

@@ -48,7 +48,7 @@ _PLAIN_MARK: Final = re.compile(rb"(?i)redacted")
 class Texts:
     """The texts of a list of values, each value's together; ``owner`` of a text is the number of its value."""
 
-    __slots__ = ("_ends", "_starts", "blob", "flags")
+    __slots__ = ("_ends", "_numbers", "_starts", "_texts", "blob", "flags")
 
     def __init__(
         self,
@@ -65,7 +65,11 @@ class Texts:
             if _gather(value, without, texts):
                 self.flags.append(number)
             self._ends.append(len(texts))
-        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        # Agents write what a tool said twice and more: each text is searched once, and known by its first place.
+        unique = dict.fromkeys(texts)
+        self._texts = texts
+        self._numbers: list[int] = []
+        parts = [text.encode("utf-8", "surrogatepass") for text in unique]
         parts.append(b"")
         self.blob = SEPARATOR.join(parts)
         self._starts: list[int] | None = None
@@ -78,9 +82,11 @@ class Texts:
                 starts.append(at + 1)
                 at = self.blob.find(SEPARATOR, at + 1)
             self._starts = starts
+            first = {text: number for number, text in reversed(list(enumerate(self._texts)))}
+            self._numbers = [first[text] for text in dict.fromkeys(self._texts)]
         found = []
         for offset in offsets:
-            text = bisect_right(self._starts, offset) - 1
+            text = self._numbers[bisect_right(self._starts, offset) - 1]
             owner = bisect_right(self._ends, text)
             found.append((owner, text - (self._ends[owner - 1] if owner else 0)))
         return found
@@ -119,7 +125,8 @@ class Texts:
             for first, last in self._ask(_BY_NAME[URL_PASSWORD], *window):
                 passwords.add(last)
                 yield URL_PASSWORD, first
-        for window in _windows(((at, at + 1) for at in _all(blob, b"@")), 320):
+        # A local part has at most 64 bytes (RFC 5321 §4.5.3.1.1); of a domain the beginning is enough to be found.
+        for window in _windows(((at, at + 80) for at in _all(blob, b"@")), 72):
             for first, last in self._ask(_BY_NAME[EMAIL], *window):
                 # A password and its host look like an address: the @ between them is not an address's.
                 if blob.find(b"@", first, last) not in passwords:
