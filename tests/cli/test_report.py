@@ -72,8 +72,9 @@ def test_without_trusted_keys_nothing_is_evidence_of_a_signature(run: Run, keys:
 def test_another_key_is_no_evidence_either(run: Run, keys: Path) -> None:
     made = report(run, "t.cose", "--log-key", "other.pub.pem", "--issuer-key", "other.pub.pem")
 
+    assert verdicts(made)["R3.4"] == "fail"
     assert verdicts(made)["R7.1"] != "pass"
-    assert verdicts(made)["R7.3"] != "pass"
+    assert verdicts(made)["R7.3"] == "fail"
 
 
 def test_a_changed_record_fails_its_signature_and_its_hash(run: Run, keys: Path) -> None:
@@ -113,6 +114,17 @@ def test_the_record_beside_a_private_statement_is_found(run: Run, keys: Path) ->
     shutil.copy(CLAUDE, keys / "private.jsonl")
 
     assert verdicts(report(run, "private.t.cose", *TRUST))["R5.1"] == "pass"
+
+
+def test_another_record_beside_a_private_statement_is_not_taken_for_it(run: Run, keys: Path) -> None:
+    (keys / "private.t.cose").write_bytes(transparent(CLAUDE.read_bytes(), private=True))
+    shutil.copy(RECORDS / "codex" / "session.jsonl", keys / "private.jsonl")
+
+    made = report(run, "private.t.cose", *TRUST)
+
+    assert made["availability"] == {"mismatch": 1}
+    assert made["records"][0]["verification"]["outcome"] == "failed"
+    assert verdicts(made)["R5.1"] == "n-a"
 
 
 def test_a_folder_is_all_its_statements_and_one_without_any_all_its_records(run: Run, keys: Path) -> None:

@@ -97,16 +97,18 @@ def examine(
     except TransparencyError as error:
         raise CommandError(Exit.BAD_INPUT, f"{name}: {error}") from error
     signing = signing_of(subject, verification, options)
-    if subject.record is None or _is_wrong(verification):
+    wrong = _is_wrong(verification)
+    if subject.record is None or wrong:
         # Bytes that are not the ones that were signed are not what the statement is about.
         made = [RecordSubject(None, signing=signing, now=options.now)]
     else:
         made = subjects(subject.record, signing, now=options.now)
-    yield from _examined(name, made, settings, verification.verdict, verification.summary)
+    missing = "mismatch" if wrong else "hash-only"
+    yield from _examined(name, made, settings, verification.verdict, verification.summary, missing)
 
 
 def _examined(
-    name: str, made: list[RecordSubject], settings: Settings, outcome: str, statement: str
+    name: str, made: list[RecordSubject], settings: Settings, outcome: str, statement: str, missing: str = "hash-only"
 ) -> Iterator[tuple[RecordSubject, Examination]]:
     for number, subject in enumerate(made, 1):
         session = subject.record.get("session") if subject.record is not None else None
@@ -127,7 +129,7 @@ def _examined(
                 iss=None if signing is None else signing.iss,
                 outcome=outcome,
                 statement=statement,
-                availability="read" if subject.record is not None or subject.violations else "hash-only",
+                availability="read" if subject.record is not None or subject.violations else missing,
             ),
         )
 
@@ -150,6 +152,7 @@ def signing_of(subject: Subject, verification: Verification, options: ReportOpti
     head_time = claims.get("head-time")
     index = claims.get("index")
     alg = ALGORITHMS.get(subject.message.alg)
+    receipts = len(receipts_of(subject.message))
     return Signing(
         iss=subject.iss,
         sub=subject.sub,
@@ -160,9 +163,9 @@ def signing_of(subject: Subject, verification: Verification, options: ReportOpti
         headers=() if profile is None or profile.outcome == "passed" else (profile.detail,),
         content_hash="absent" if not hashes else "differs" if "failed" in hashes else "equal",
         metadata=tuple(compared),
-        receipts=len(receipts_of(subject.message)),
+        receipts=receipts,
         inclusion=_known(verification, "inclusion"),
-        log_trusted=_known(verification, "registered") if options.trust.logs else None,
+        log_trusted=_known(verification, "registered") is True if options.trust.logs and receipts else None,
         witnesses=(cosigned, asked) if isinstance(cosigned, int) else None,
         entry=_entry_id(subject),
         index=index if isinstance(index, int) else None,
