@@ -107,3 +107,7 @@ class ServiceRefusedError(TransparencyError):
         self.title = title
         self.detail = detail
         self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[type[ServiceRefusedError], tuple[int, str, str, float | None]]:
+        """As it was made: it comes out of other processes too."""
+        return type(self), (self.status, self.title, self.detail, self.retry_after)

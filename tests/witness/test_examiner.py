@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -216,3 +217,11 @@ def _timeless(report: dict[str, object]) -> str:
         for finding in report["log"]  # type: ignore[attr-defined]
     ]
     return json.dumps({**report, "log": log}, sort_keys=True)
+
+
+def test_a_refusal_comes_out_of_another_process_as_it_was() -> None:
+    there = pickle.loads(pickle.dumps(ServiceRefusedError(403, "No", "not you", 2.0)))  # noqa: S301 - our own
+
+    assert (there.status, there.title, there.detail, there.retry_after, str(there)) == (
+        403, "No", "not you", 2.0, "No: not you",
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,11 @@ def run(options: ReportOptions) -> Report:
             raise CommandError(
                 Exit.CANNOT_TELL, str(error), "`transparency log fsck` looks at the database."
             ) from error
+        except BrokenProcessPool as error:
+            raise CommandError(
+                Exit.CANNOT_TELL, "a process that examined records was ended from outside",
+                "If memory ran out, fewer at once may do: --jobs 1.",
+            ) from error  # fmt: skip
 
 
 class _Run:
