@@ -11,8 +11,8 @@ A log must never sign two checkpoints that contradict each other (CP-2), and a r
    store refuses another text under the newest size, and any smaller size.
 4. Then it is served. A crash between 3 and 4: the next start serves what was stored. Nothing older is served again.
 5. A signed time says that this is the largest tree as of then: a larger tree must never have an earlier one, whatever
-   the clock does and wherever the process ends. A tree is first signed at its head's time, which is committed. A later
-   time is signed only for a checkpoint that is stored, and is stored with it before anybody is shown it.
+   the clock does and wherever the process ends. What witnesses are shown before it is stored is signed at its head's
+   time, which is committed. Any other time is stored with its checkpoint before anybody is shown it.
 
 The event loop owns it. It never holds up the sequencer: witnesses are waited for here, and its one write a publication
 queues behind batches as theirs queue behind it. Sizes are published at most once an interval, so the partial tiles
@@ -133,7 +133,8 @@ class CheckpointPublisher:
             old = kept and self._clock() >= self._time + self.settings.refresh / 2
             if not old and lines == {(line.name, line.key_id) for line in last.note.signatures}:
                 return last
-        self._time = max(self._clock() if kept else 0, head.time, self._time)
+        first_stored = kept or self.witnesses is None
+        self._time = max(self._clock() if first_stored else 0, head.time, self._time)
         self._signed = signed = await self._sign(checkpoint)
         if kept and self.witnesses is not None:  # else nobody is shown it before it is stored
             await self._keep(with_signatures(self._base(signed), signed.note.signatures))
