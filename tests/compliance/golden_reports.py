@@ -16,7 +16,7 @@ from transparency.compliance.record_checks import check_record
 from transparency.compliance.report import Examination, Report, ReportBuilder
 from transparency.compliance.subject import subjects
 
-GOLDEN = Path(__file__).parent / "golden_reports"
+GOLDEN = Path(__file__).parent / "golden" / "reports"
 
 
 def report(name: str) -> Report:
