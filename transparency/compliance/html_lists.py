@@ -182,7 +182,7 @@ def _record(number: int, record: Examination, report: Report) -> Element:
 def _proofs(address: str) -> Element:
     """The statement with its receipt, which `transparency verify` takes, and the path to a cosigned checkpoint."""
     ways = (("statement with receipt", "/statement"), ("proof to a checkpoint", "/proof"))
-    parts = [join(_link(what, address + way), " ") for what, way in ways]
+    parts = [join(_link(what, address + way), ", " if number == 0 else " ") for number, (what, way) in enumerate(ways)]
     return el("p", "On the log: ", *parts, el("span", address, class_="on-paper"))
 
 

@@ -53,7 +53,7 @@ color:var(--soft);white-space:nowrap}
 .overview th:not(:first-child),.count{text-align:right}
 .overview thead th{white-space:normal;vertical-align:bottom}
 .note{color:var(--soft);font-size:.87rem}
-.on-paper{display:none}
+.on-paper{display:none;overflow-wrap:anywhere}
 .strip{font:700 .82rem/1.5 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;letter-spacing:.06em;
 overflow-wrap:anywhere}
 .strip span{margin-right:.7em;white-space:nowrap}
