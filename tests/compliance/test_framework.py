@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +101,16 @@ def test_every_framework_that_the_draft_analyses_comes_with_the_package() -> Non
         "eu-ai-act", "cra", "nis2", "etsi-ts-104-223", "soc2", "fedramp", "pci-dss", "iso-42001", "ffiec",
         "bsi-ai-finance", "nist-ai-100-2",
     }  # fmt: skip
+
+
+def test_an_installed_package_has_the_files_too() -> None:
+    root = Path(__file__).parents[2]
+    patterns = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "package-data"
+    ]
+    shipped = {path.stem for pattern in patterns["transparency"] for path in (root / "transparency").glob(pattern)}
+
+    assert {framework.id for framework in load_frameworks()} <= shipped
 
 
 def test_every_check_bears_on_some_clause() -> None:
