@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 from tests.project.tree import ROOT
 from transparency.compliance.commands import BUILTIN
 from transparency.compliance.record_checks import RECORD_CHECKS
-from transparency.compliance.settings import DEFAULT
+from transparency.compliance.settings import DEFAULT, Settings
 
 PAGE = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| R")]
@@ -40,3 +41,11 @@ def test_the_table_names_the_thresholds_that_are_in_force() -> None:
 def test_every_pattern_of_commands_is_explained() -> None:
     for risk in BUILTIN:
         assert re.search(rf"^\| {risk.name} \| {re.escape(risk.why)} \|$", PAGE, re.MULTILINE), risk.name
+
+
+def test_the_settings_on_the_page_are_all_there_are_and_the_defaults() -> None:
+    (block,) = re.findall(r"^```toml\n(\[checks\].*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+    assert Settings.from_toml(block.encode()) == DEFAULT
+    named = set(re.findall(r"^([a-z-]+) = ", block, re.MULTILINE))
+    assert named == {each.name.replace("_", "-") for each in fields(Settings)} - {"risks"}

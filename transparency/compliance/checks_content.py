@@ -17,7 +17,7 @@ from transparency.compliance.record_check import (
     record_check,
     warned,
 )
-from transparency.compliance.survey import ASSISTANT, CALL, EVENT, RESULT, USER, Row, Survey, as_map
+from transparency.compliance.survey import ASSISTANT, CALL, EVENT, RESULT, USER, Row, Survey, as_map, as_text
 
 
 @record_check(
@@ -160,12 +160,7 @@ def uncut(survey: Survey) -> Outcome:
     texts = survey.texts
     cuts = texts.cuts()
     redactions = [offset for offset in cuts if texts.is_redaction(offset)]
-    ellipses = texts.ends_in_ellipsis()
-    ended = [
-        offset
-        for offset, (owner, _) in zip(ellipses, texts.places(ellipses), strict=True)
-        if owner < len(survey.rows) and survey.rows[owner].kind == RESULT
-    ]
+    ended = [row for row in survey.kind(RESULT) if as_text(row.entry.get("output")).endswith("…")]
     flags = [survey.rows[number] for number in texts.flags if number < len(survey.rows)]
     policies = [row for row in survey.kind(EVENT) if as_map(row.entry.get("data")).get("truncation_policy")]
     counts = {
@@ -175,7 +170,7 @@ def uncut(survey: Survey) -> Outcome:
     if not cuts and not ended and not flags:
         noted = "; a policy of truncation is recorded" if policies else ""
         return passed(f"no mark of anything cut out{noted}", counts, policies)
-    places: list[Place] = [*survey.paths_of([*cuts, *ended]), *flags]
+    places: list[Place] = [*survey.paths_of(cuts), *((row.path, "output") for row in ended), *flags]
     summary = f"the content is partial: {counts['truncated']} marks of truncation, {len(redactions)} of redaction"
     return warned(summary, counts, places)
 

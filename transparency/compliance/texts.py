@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 from transparency.records.redaction_rules import BUILTIN, EMAIL, URL_PASSWORD, Rule
@@ -41,7 +42,6 @@ _MARK: Final = re.compile(
     rb"(?i)(?:[\[(<{*]|\xe2\x80\xa6|\.\.\.)[^\[\]()<>{}\n\xff]{0,60}?(?:truncated|redacted)"
     rb"|(?:truncated|redacted)(?:[\])>}]|\xe2\x80\xa6|\.\.\.)"
 )
-_ELLIPSIS: Final = "…".encode() + SEPARATOR
 _PLAIN_MARK: Final = re.compile(rb"(?i)redacted")
 
 
@@ -77,13 +77,12 @@ class Texts:
     def places(self, offsets: Iterable[int]) -> list[tuple[int, int]]:
         """For each offset: the number of its value, and of the text among that value's."""
         if self._starts is None:
-            starts, at = [0], self.blob.find(SEPARATOR)
-            while at >= 0:
-                starts.append(at + 1)
-                at = self.blob.find(SEPARATOR, at + 1)
+            unique = dict.fromkeys(self._texts)
+            sizes = (len(text.encode("utf-8", "surrogatepass")) + len(SEPARATOR) for text in unique)
+            starts = list(accumulate(sizes, initial=0))
             self._starts = starts
             first = {text: number for number, text in reversed(list(enumerate(self._texts)))}
-            self._numbers = [first[text] for text in dict.fromkeys(self._texts)]
+            self._numbers = [first[text] for text in unique]
         found = []
         for offset in offsets:
             text = self._numbers[bisect_right(self._starts, offset) - 1]
@@ -100,10 +99,6 @@ class Texts:
                 if match is not None and match.start() <= at < match.end():
                     found[at] = None
         return sorted(found)[:MAX_HITS]
-
-    def ends_in_ellipsis(self) -> list[int]:
-        """Offsets of an ellipsis at the end of a text."""
-        return list(_all(self.blob, _ELLIPSIS))
 
     def is_redaction(self, offset: int) -> bool:
         return _PLAIN_MARK.match(self.blob, offset - 1) is not None
