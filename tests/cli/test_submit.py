@@ -9,11 +9,12 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served
 from tests.client.scripted import OTHER_KEY, STATEMENT, receipt_for
+from transparency.cli.registration import with_receipt
 from transparency.cose import labels
-from transparency.cose.keys import decode_key_set
+from transparency.cose.keys import PrivateKey, decode_key_set
 from transparency.cose.sign1 import Sign1
-from transparency.statements.receipt import Receipt
-from transparency.statements.statement import Statement
+from transparency.statements.receipt import Receipt, inclusion_receipt, sign_head
+from transparency.statements.statement import Statement, sign_statement
 from transparency.statements.transparent import attach_receipts, receipts_of
 
 SAMPLE = Path(__file__).resolve().parents[2] / "transparency" / "cli" / "sample_session.json"
@@ -192,3 +193,18 @@ def test_keys_are_kept_as_a_cose_key_set(good: Run, run: Run, folder: Path, serv
     assert decode_key_set(good("keys", "--log", served.url, "--out", "-").stdout_bytes) == (key,)
     shown = json.loads(good("keys", "--log", served.url, "--json").stdout)
     assert shown["keys"][0]["thumbprint"] == key.thumbprint.hex()
+
+
+def test_a_renewed_receipt_stands_first_and_the_logs_first_one_stays() -> None:
+    """API-4: what has ended since, a certificate or a key, was good when the first head was signed."""
+    key = PrivateKey.generate(-7)
+    data = sign_statement(b"{}", key, iss="https://a.example", sub="s", content_type="application/json")
+
+    def receipt(time: int, log: str = "log.example") -> bytes:
+        head = sign_head(key, iss=f"https://{log}", origin=log, size=2, root=bytes(32), time=time)
+        return inclusion_receipt(head, 1, [bytes(32)])
+
+    held = Sign1.from_bytes(attach_receipts(data, [receipt(20), receipt(10), receipt(5, "other.example")]))
+
+    assert with_receipt(held, receipt(30)) == [receipt(30), receipt(10), receipt(5, "other.example")]
+    assert with_receipt(held, receipt(10)) == [receipt(10), receipt(5, "other.example")]

@@ -373,15 +373,21 @@ class Registrar:
 
 
 def with_receipt(message: Sign1, new: bytes) -> Sequence[bytes]:
-    """The new receipt first (TSt-2: the order is a priority), then those that other logs gave before."""
+    """The new receipt first (TSt-2: the order is a priority), then the log's first one, then those of other logs.
+
+    The first one says when the statement was registered: what has ended since (a certificate, a key) was good then.
+    """
     receipt = Receipt.from_bytes(new)
-    kept = [new]
+    earliest, first = receipt.iat, new
+    others = []
     for old in receipts_of(message):
         try:
             known = Receipt.from_bytes(old)
         except (MalformedError, UnsupportedAlgorithmError):
-            kept.append(old)  # of a kind we cannot read: somebody else's, not ours to drop
+            others.append(old)  # of a kind we cannot read: somebody else's, not ours to drop
             continue
         if (known.iss, known.sub) != (receipt.iss, receipt.sub):
-            kept.append(old)
-    return kept
+            others.append(old)
+        elif known.iat is not None and earliest is not None and known.iat < earliest:
+            earliest, first = known.iat, old
+    return [new, *([first] if first != new else []), *others]
