@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compliance.records_under_check import good
+from transparency.compliance import survey as survey_module
 from transparency.compliance.settings import DEFAULT, Settings
 from transparency.compliance.subject import RecordSubject
 from transparency.compliance.survey import Survey
@@ -14,6 +15,7 @@ from transparency.compliance.texts import Texts
 from transparency.errors import MalformedError
 from transparency.records.redaction_rules import BUILTIN
 from transparency.records.timestamps import instant
+from transparency.records.vac_pointer import pointer
 
 
 def survey(*entries: object, **session: object) -> Survey:
@@ -163,3 +165,15 @@ def test_settings_are_read_strictly_and_keep_their_defaults() -> None:
 def test_a_mistake_in_the_settings_is_named(text: str, complaint: str) -> None:
     with pytest.raises(MalformedError, match=complaint):
         Settings.from_toml(text.encode())
+
+
+def test_many_findings_in_one_entry_are_placed_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[object] = []
+    walk = survey_module.walk
+    monkeypatch.setattr(survey_module, "walk", lambda *given: [walks.append(given), walk(*given)][1])
+    found = survey({"type": "user", "content": [f"p{number}@company.test" for number in range(500)]})
+
+    paths = found.paths_of(found.texts.secrets()["email"])
+
+    assert (len(paths), len(walks)) == (500, 1)
+    assert pointer(paths[7]) == "/session/entries/0/content/7"

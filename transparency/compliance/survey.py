@@ -186,13 +186,13 @@ class Survey:
 
     def paths_of(self, offsets: Sequence[int]) -> list[Path]:
         """Where the texts at these offsets stand in the record, each once."""
-        found: dict[tuple[int, int], Path] = {}
+        wanted: dict[int, dict[int, None]] = {}
         for owner, number in self.texts.places(offsets):
-            if (owner, number) not in found:
-                found[owner, number] = self._path_of(owner, number)
-        return list(found.values())
+            wanted.setdefault(owner, {})[number] = None
+        return [path for owner, numbers in wanted.items() for path in self._paths(owner, numbers)]
 
-    def _path_of(self, owner: int, number: int) -> Path:
+    def _paths(self, owner: int, numbers: Mapping[int, None]) -> Iterator[Path]:
+        """Places of some texts of one entry, which is walked through once however many they are."""
         if owner < len(self.rows):
             row = self.rows[owner]
             texts = walk(row.entry, row.path, _SKIPPED)
@@ -200,10 +200,7 @@ class Survey:
             texts = walk(self.session, (None, "session"), _SESSION_SKIPPED)
         else:
             texts = walk(self.record, None, _RECORD_SKIPPED)
-        for at, path in enumerate(texts):
-            if at == number:
-                return path
-        return None  # not reached: both walks see the same texts
+        return (path for number, path in enumerate(texts) if number in numbers)
 
     @cached_property
     def edge_times(self) -> tuple[int | None, int | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from transparency.records.redaction_rules import BUILTIN, EMAIL, URL_PASSWORD, Rule
@@ -21,6 +21,8 @@ SEPARATOR: Final = b"\xff"
 CARD: Final = "card-number"
 # A record can be nothing but addresses; nobody reads more than these.
 MAX_HITS: Final = 2_000
+# Nor can it be nothing but a word that may be a mark: after so many of them nobody looks for brackets any more.
+MAX_LOOKS: Final = 20_000
 
 _ALNUM: Final = re.compile(rb"[A-Za-z0-9]")
 _KINDS: Final = bytes(
@@ -94,7 +96,7 @@ class Texts:
         """Offsets of words that say that something was left out."""
         found: dict[int, None] = {}
         for mark in _MARKS:
-            for at in _all(self.blob, mark):
+            for at in islice(_all(self.blob, mark), MAX_LOOKS):
                 match = _MARK.search(self.blob, max(0, at - 64), at + 64)
                 if match is not None and match.start() <= at < match.end():
                     found[at] = None
