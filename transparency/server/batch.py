@@ -99,6 +99,11 @@ class Batch:
         self._no_more = True
         self._held.clear()
 
+    def break_off(self, reason: str) -> None:
+        """The rest of the body cannot be read."""
+        if not self._no_more:
+            self._give_up(reason)
+
     def results(self) -> bytes:
         """Those that are next, as far as they have come."""
         ready = []

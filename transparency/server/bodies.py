@@ -7,7 +7,8 @@ connections that may each send four megabytes are four gigabytes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import web
@@ -71,6 +72,13 @@ class Bodies:
             yield whole
         finally:
             self.held -= _beyond_small(counted or len(body))
+
+    async def stream_of(self, request: web.Request) -> AsyncGenerator[bytes, None]:
+        """The body piece by piece, for a handler that takes each when it can: however long it is, however slow we."""
+        _check_head(request, None, self._words)
+        await _continue(request)
+        while piece := await self._piece(request, math.inf):
+            yield piece
 
     async def pieces_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
         """The body piece by piece, for a handler that keeps none of it; the limit is on all of it, 413 beyond."""
@@ -155,12 +163,12 @@ def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:
     return ProblemError(413, "Content Too Large", detail, close=True)
 
 
-def _check_head(request: web.Request, limit: int, words: str) -> None:
+def _check_head(request: web.Request, limit: int | None, words: str) -> None:
     """What the header alone tells is answered before a byte of the body is asked for."""
     length = request.content_length
     if length is None and "Transfer-Encoding" not in request.headers:
         raise ProblemError(411, "Length Required", "The request needs a body with a Content-Length or chunked framing")
-    if length is not None and length > limit:
+    if length is not None and limit is not None and length > limit:
         raise too_large(limit, words)
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":

@@ -53,7 +53,8 @@ class LeanBatch:
             return
         try:
             content, rest = self._body.feed(data)
-        except MalformedError:
+        except MalformedError as error:
+            self._batch.break_off(str(error))
             self.cut_short()
             return
         if content:

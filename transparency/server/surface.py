@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from transparency.server import (
     artifacts,
+    batch_http,
     consistency,
     entries,
     export,
@@ -46,6 +47,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         scope=Scope.SUBMIT,
         accepts=entries.STATEMENT_TYPES,
         parameters=(_PREFER,),
+    ),
+    Endpoint(
+        "POST",
+        "/entries/batch",
+        batch_http.register_batch,
+        "Register signed statements, as many as there are: one result for each, in their order, as it comes",
+        {
+            200: Answer(
+                "Sequence of results: a receipt (tag 18); an array of one receipt if the log has erased the statement "
+                "since; or a problem (a map, with the status that the statement alone would have got at -4)",
+                (media.CBOR_SEQUENCE,),
+            )
+        },
+        scope=Scope.SUBMIT,
+        accepts=(media.CBOR_SEQUENCE,),
     ),
     Endpoint(
         "GET",
