@@ -142,3 +142,35 @@ async def test_commits_are_looked_up_in_the_repository_that_is_given(tmp_path: P
     found = findings(made, repository=tmp_path / "git")["L11"]
     assert found.verdict is Verdict.FAIL
     assert found.pointers == (entry.entry_id,)
+
+
+async def test_no_text_of_a_stranger_breaks_the_checks(tmp_path: Path) -> None:
+    """Separators, half surrogates, directions of writing and wrong types in everything that log checks look up."""
+    made = world(tmp_path)
+    odd = "\x1f\x1fa\u202eb\x00"
+    record = json.loads(canonical(session("s")))
+    record["session"]["session-id"] = odd
+    record["session"]["parent-session-id"] = odd + "parent"
+    record["session"]["agent-meta"]["cli-name"] = odd
+    record["vcs"] = {"type": "git", "revision": "--upload-pack=x\x1f"}
+    record["source"]["raw-hash"] = odd
+    wrong = json.loads(canonical(session("wrong")))
+    wrong["session"]["entries"] += [{"type": "tool-call", "name": [1], "token-usage": [2]}, 7, {"type": {}}]
+    half = session("half").replace(b"half", b"\\ud800")
+    async with running(made) as log:
+        for number in range(2):
+            data = json.dumps({**record, "id": str(number)}).encode()
+            await log.register(sign(made.issuer, data, content_type="application/json"))
+        await log.register(sign(made.issuer, json.dumps(wrong).encode(), content_type="application/json"))
+        await log.register(sign(made.issuer, half))
+    (tmp_path / "git").mkdir()
+    repository(tmp_path / "git")
+
+    found = findings(made, repository=tmp_path / "git", inventory=b'[[expect]]\niss = "https://issuer.example"\n')
+
+    assert len(found) == 13
+    assert found["L11"].counts["revisions-missing"] == 1
+    assert found["L7"].counts["different-content"] == 1
+    assert all(
+        text.isprintable() for each in found.values() for text in (each.summary, *map(str, each.counts.values()))
+    )

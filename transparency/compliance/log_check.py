@@ -18,6 +18,7 @@ from transparency.display import safe_text
 
 _T = TypeVar("_T")
 MAX_NAMES: Final = 1_000
+_APART: Final = "\x1f"
 _SHOWN_NAMES: Final = 5
 _LONGEST_NAME: Final = 60
 
@@ -39,22 +40,22 @@ class Spill(Protocol):
 
 
 class Places:
-    """Entries to look at: the first few, and how many there are."""
+    """Entries to look at: the first few, how often there was one (``count``), and how many are not shown (``more``)."""
 
     def __init__(self, places: Iterable[str] = ()) -> None:
         self.shown: list[str] = []
-        self.count = 0
+        self.count = self.more = 0
         for place in places:
             self.add(place)
 
     def add(self, place: str) -> None:
         self.count += 1
-        if len(self.shown) < MAX_POINTERS and place not in self.shown:
+        if place in self.shown:
+            return
+        if len(self.shown) < MAX_POINTERS:
             self.shown.append(place)
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.shown)
+        else:
+            self.more += 1
 
 
 class Names(Counter[str]):
@@ -116,6 +117,15 @@ class LogCheck:
 
     def nothing(self, why: str, counts: Mapping[str, int | str] | None = None) -> Finding:
         return self.found(Verdict.NOT_APPLICABLE, why, counts)
+
+
+def joined(*parts: str) -> str:
+    """Several texts as one key or value, which :func:`parted` takes apart, whatever strangers wrote into them."""
+    return _APART.join(part.replace(_APART, " ") for part in parts)
+
+
+def parted(text: str) -> list[str]:
+    return text.split(_APART)
 
 
 def percent(part: int, whole: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 from transparency.compliance.examined import Examined, SessionFigures
 from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.inventory import Expected, Inventory
-from transparency.compliance.log_check import MAX_NAMES, LogCheck, Names, Places, Spill, shown
+from transparency.compliance.log_check import MAX_NAMES, LogCheck, Names, Places, Spill, joined, parted, shown
 from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
 from transparency.display import iso_utc
@@ -18,7 +18,6 @@ from transparency.policy.issuer import Issuer
 _DAY: Final = 86_400
 _HOUR: Final = 3_600
 _MS: Final = 1_000
-_APART: Final = "\x1f"
 
 
 class Coverage(LogCheck):
@@ -41,7 +40,7 @@ class Coverage(LogCheck):
         for session in examined.sessions:
             self._sessions += 1
             day = _day_of(session, examined.time)
-            self.spill.add("L1", _APART.join((examined.iss, session.agent, f"{day:08d}")))
+            self.spill.add("L1", joined(examined.iss, session.agent, f"{day:08d}"))
         self.spill.put("L1-entry", examined.entry, str(examined.checkpoint or 1))
         if examined.supersedes:
             self._numbered += 1
@@ -72,9 +71,10 @@ class Coverage(LogCheck):
 
     def _gaps(self) -> tuple[int, int, int]:
         agents = gaps = longest = 0
-        before, last = "", 0
+        before: list[str] = []
+        last = 0
         for key, _ in self.spill.counts("L1"):
-            who, _, day = key.rpartition(_APART)
+            *who, day = parted(key)
             if who != before:
                 agents, before = agents + 1, who
             else:
@@ -90,29 +90,29 @@ class Coverage(LogCheck):
         seen: dict[tuple[int, int], int] = {}
         undeclared = Names()
         for key, number in self.spill.counts("L1"):
-            iss, agent, day = key.split(_APART)
+            iss, agent, on = parted(key)
             places = [place for place, each in enumerate(inventory.expected) if _is_about(each, iss, agent)]
             if not places:
                 undeclared.see(f"{iss} {agent}")
             for place in places:
                 # Days outside the period are not asked for: bounded by the period, not by what records claim.
-                if first <= int(day) <= last:
-                    seen[place, int(day)] = seen.get((place, int(day)), 0) + number
-        absent = [
-            (each, day)
-            for place, each in enumerate(inventory.expected)
-            for day in range(first, last + 1)
-            if each.is_due(day) and seen.get((place, day), 0) < each.sessions_per_day
-        ]
-        counts |= {"expected": len(inventory.expected), "days": last - first + 1, "missing-days": len(absent),
-                   "undeclared": len(undeclared)}  # fmt: skip
-        if absent:
-            each, absent_day = absent[0]
-            counts["first-missing"] = (
-                f"{shown([f'{each.iss} {each.agent}'.rstrip()])} {iso_utc(absent_day * _DAY)[:10]}"
-            )
+                if first <= int(on) <= last:
+                    seen[place, int(on)] = seen.get((place, int(on)), 0) + number
+        absent, first_absent = 0, ""
+        for place, each in enumerate(inventory.expected):
+            for day in range(first, last + 1):
+                if each.is_due(day) and seen.get((place, day), 0) < each.sessions_per_day:
+                    absent += 1
+                    name = f"{each.iss} {each.agent}".rstrip()
+                    first_absent = first_absent or f"{shown([name])} {iso_utc(day * _DAY)[:10]}"
+        counts |= {
+            "expected": len(inventory.expected), "days": last - first + 1, "missing-days": absent,
+            "undeclared": len(undeclared),
+        }  # fmt: skip
+        if first_absent:
+            counts["first-missing"] = first_absent
         if absent or missing.count:
-            summary = f"{len(absent)} of the days that the inventory expects have too few sessions"
+            summary = f"{absent} of the days that the inventory expects have too few sessions"
             return self.found(Verdict.FAIL, summary, counts, missing)
         if undeclared:
             summary = f"nothing that the inventory expects is missing; not in it: {undeclared.shown()}"
@@ -249,7 +249,7 @@ class Issuers(LogCheck):
             return
         key = known.keys.setdefault(name, _Key(first=examined.time))
         key.records, key.last = key.records + 1, examined.time
-        self.spill.put("L3", _APART.join(name), f"{examined.time} {examined.entry}")
+        self.spill.put("L3", joined(*name), f"{examined.time} {examined.entry}")
 
     def finish(self, facts: LogFacts) -> Finding:
         known = self._known
@@ -285,7 +285,7 @@ class Issuers(LogCheck):
         return self.found(Verdict.ATTEST, summary, counts)
 
     def _signed(self, iss: str, kid: str, since: int) -> list[str]:
-        rows = self.spill.get("L3", _APART.join((iss, kid)), most=10_000)
+        rows = self.spill.get("L3", joined(iss, kid), most=10_000)
         return [entry for time, _, entry in (row.partition(" ") for row in rows) if int(time) >= since]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from transparency.compliance.examined import ERASED, HASH_ONLY, NOT_PERMITTED, READ, Examined
 from transparency.compliance.finding import Finding, Verdict
-from transparency.compliance.log_check import LogCheck, Places, Spill, percent
+from transparency.compliance.log_check import LogCheck, Places, Spill, joined, parted, percent
 from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
 from transparency.display import safe_text
@@ -20,7 +20,6 @@ _HOUR: Final = 3_600
 _BY_TERM: Final = "retention class "
 GONE: Final = "it is gone"
 MAX_HOLDS: Final = 10_000
-_APART: Final = "\x1f"
 
 
 class Retention(LogCheck):
@@ -57,8 +56,8 @@ class Retention(LogCheck):
         name, keep = examined.retention or ("", 0)
         if name and keep < self.settings.retention_days * _DAY:
             self._short.add(examined.entry)
-        sessions = _APART.join(session.session for session in examined.sessions)
-        self.spill.put("L4", str(examined.index), _APART.join((str(examined.time), str(keep), examined.iss, sessions)))
+        sessions = [session.session for session in examined.sessions]
+        self.spill.put("L4", str(examined.index), joined(str(examined.time), str(keep), examined.iss, *sessions))
 
     def _erased(self, item: Item) -> None:
         by_term = item.rule.startswith(_BY_TERM)
@@ -66,7 +65,7 @@ class Retention(LogCheck):
         rows = self.spill.get("L4", str(item.index), most=1)
         if not rows:
             return
-        time, keep, iss, *sessions = rows[0].split(_APART)
+        time, keep, iss, *sessions = parted(rows[0])
         if by_term and int(keep) and item.time < int(time) + int(keep):
             self._early.add(item.entry)
         for hold in self._holds.values():

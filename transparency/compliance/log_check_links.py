@@ -7,11 +7,10 @@ from typing import Final
 
 from transparency.compliance.examined import Examined
 from transparency.compliance.finding import Finding, Verdict
-from transparency.compliance.log_check import MAX_NAMES, LogCheck, Places, Spill, compared
+from transparency.compliance.log_check import MAX_NAMES, LogCheck, Places, Spill, compared, joined, parted
 from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
 
-_APART: Final = "\x1f"
 MAX_REVISIONS: Final = 10_000
 
 
@@ -32,10 +31,10 @@ class Equivocation(LogCheck):
             if not session.session or not examined.digest:
                 continue
             self._sessions += 1
-            earlier = [row.split(_APART) for row in self.spill.get("L7", session.session)]
+            earlier = [parted(row) for row in self.spill.get("L7", session.session)]
             self._compare(examined, session.raw_hash, earlier)
             row = (examined.digest, examined.entry, examined.iss, session.raw_hash or "")
-            self.spill.put("L7", session.session, _APART.join(row))
+            self.spill.put("L7", session.session, joined(*row))
 
     def _compare(self, examined: Examined, raw: str | None, earlier: list[list[str]]) -> None:
         if not earlier:

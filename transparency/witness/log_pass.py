@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from transparency.compliance.examined import READ, Examined
 from transparency.compliance.finding import Verdict
-from transparency.compliance.log_check import Spill
+from transparency.compliance.log_check import Spill, joined, parted
 from transparency.compliance.log_checks import LogChecks
 from transparency.compliance.stated import REPRODUCED, Attestation
 from transparency.errors import TransparencyError
@@ -32,7 +32,6 @@ from transparency.witness.examining import Examining, Work
 
 _T = TypeVar("_T")
 MAX_ATTESTATIONS: Final = 1_000
-_APART: Final = "\x1f"
 MAX_POLICIES: Final = 64
 _MAX_CLASSES: Final = 10_000
 
@@ -132,7 +131,7 @@ class LogPass:
         for finding in examined.findings:
             if finding.verdict is Verdict.ATTEST:
                 # What fills it may come later on the log.
-                self.spill.add("attest", _APART.join((finding.check, examined.iss, f"{examined.time:015d}")))
+                self.spill.add("attest", joined(finding.check, examined.iss, f"{examined.time:015d}"))
         found = examined.facts
         if examined.availability == READ and examined.is_record and found.tools and found.paths:
             query = Findable(examined.entry, examined.time, found.tools[0], found.paths[0])
@@ -143,7 +142,7 @@ class LogPass:
         """(check, how many): the *attest* verdicts of records that an attestation fills which stands at *now*."""
         standing = [each for each, _, _ in self.passed.attestations if each.stands(now)]
         for key, number in self.spill.counts("attest") if standing else ():
-            check, iss, time = key.split(_APART)
+            check, iss, time = parted(key)
             if any(check in each.checks and each.covers(iss, int(time)) for each in standing):
                 yield check, number
 
