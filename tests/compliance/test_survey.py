@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +14,11 @@ from transparency.compliance import survey as survey_module
 from transparency.compliance.settings import DEFAULT, Settings
 from transparency.compliance.subject import RecordSubject
 from transparency.compliance.survey import Survey
-from transparency.compliance.texts import Texts
+from transparency.compliance.texts import Texts, walk
 from transparency.errors import MalformedError
 from transparency.records.redaction_rules import BUILTIN
 from transparency.records.timestamps import instant
-from transparency.records.vac_pointer import pointer
+from transparency.records.vac_pointer import Path, pointer
 
 
 def survey(*entries: object, **session: object) -> Survey:
@@ -169,8 +172,12 @@ def test_a_mistake_in_the_settings_is_named(text: str, complaint: str) -> None:
 
 def test_many_findings_in_one_entry_are_placed_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     walks: list[object] = []
-    walk = survey_module.walk
-    monkeypatch.setattr(survey_module, "walk", lambda *given: [walks.append(given), walk(*given)][1])
+
+    def counted(*given: Any) -> Iterator[Path]:  # noqa: ANN401 - as the walk takes them
+        walks.append(given)
+        return walk(*given)
+
+    monkeypatch.setattr(survey_module, "walk", counted)
     found = survey({"type": "user", "content": [f"p{number}@company.test" for number in range(500)]})
 
     paths = found.paths_of(found.texts.secrets()["email"])
