@@ -173,7 +173,7 @@ def test_a_mistake_in_the_settings_is_named(text: str, complaint: str) -> None:
 def test_many_findings_in_one_entry_are_placed_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     walks: list[object] = []
 
-    def counted(*given: Any) -> Iterator[Path]:  # noqa: ANN401 - as the walk takes them
+    def counted(*given: Any) -> Iterator[Path]:
         walks.append(given)
         return walk(*given)
 
