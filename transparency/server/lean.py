@@ -17,7 +17,7 @@ from typing import cast
 
 from transparency.server.access import Client
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
-from transparency.server.desk import ROUTE, Desk
+from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
 from transparency.server.lean_head import BEGINNING, END, Head, read_head
 from transparency.server.problems import ProblemError, unavailable
@@ -80,6 +80,9 @@ class LeanConnection(asyncio.Protocol):
         if self._batch is not None:
             self._batch.feed(data)
             return
+        if not self._held and self._head is None:
+            # The first byte of a head: until now it was idle, which has a time of its own.
+            self._since = asyncio.get_running_loop().time()
         self._held += data
         if self._busy or self._paused:
             if len(self._held) > MAX_AHEAD:
@@ -90,10 +93,10 @@ class LeanConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client will send no more; it may still read."""
         self._ended = True
-        if self._busy:
-            return True
         if self._batch is not None:
             self._batch.cut_short()
+            return True
+        if self._busy or (self._paused and self._held):
             return True
         if self._held and self._wire is not None:
             self._hand_over()
@@ -166,7 +169,9 @@ class LeanConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Begin with the next request, if it is all there."""
-        if self._wire is None or self._wire.is_closing():
+        if self._wire is None or self._wire.is_closing() or self._closing_since is not None:
+            return
+        if self._busy or self._batch is not None or self._paused:
             return
         if self._head is None and not self._read_head():
             return
@@ -208,6 +213,7 @@ class LeanConnection(asyncio.Protocol):
         self._busy = True
         desk = self._desk
         try:
+            desk.make_room()
             self._client = desk.identify(head.authorization, self.address)
             future = desk.registrar.submit(body, self._client, patient=False)
         except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
@@ -250,7 +256,8 @@ class LeanConnection(asyncio.Protocol):
         elif not self._paused:
             self._resume_reading()
             if self._held:
-                self._advance()
+                # Not at once: who sends a thousand requests ahead, all of them refused, would have us a thousand deep.
+                asyncio.get_running_loop().call_soon(self._advance)
 
     def refuse(self, problem: ProblemError) -> None:
         """An answer to what never became a request; the connection ends."""
@@ -263,10 +270,13 @@ class LeanConnection(asyncio.Protocol):
     def _begin_batch(self, head: Head) -> None:
         rest = bytes(self._held[self._body_at :])
         self._held.clear()
+        self._started = time.perf_counter()
         try:
             client = self._desk.identify(head.authorization, self.address)
-        except ProblemError as error:
-            self.refuse(error)
+        except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
+            status, data = self._desk.problem(error, close=True)
+            self._desk.count(BATCH_ROUTE, status, time.perf_counter() - self._started, len(data), self.address)
+            self.finished(data, close=True)
             return
         self._batch = LeanBatch(self, self._desk, head, client)
         if head.expects:
