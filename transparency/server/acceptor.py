@@ -19,6 +19,7 @@ from transparency.server.problems import on_the_wire, unavailable
 
 REFUSED_SECONDS = 1.0
 MAX_REFUSED = 256
+REFUSED_AT_ONCE = 256
 # Without a free file nothing can be accepted; asking again at once would only burn time.
 OUT_OF_FILES_SECONDS = 0.2
 
@@ -78,7 +79,8 @@ class Acceptor:
         self._refused.close()
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(self._at_once):
+        left = self._at_once
+        for _ in range(max(REFUSED_AT_ONCE, left)):
             try:
                 accepted, peer = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -88,20 +90,24 @@ class Acceptor:
                 loop.remove_reader(listening)
                 loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listening)
                 return
-            self.take(accepted, peer[0])
+            # Turning away costs little, and whoever waits to be let in where there is no room should know soon.
+            left -= self.take(accepted, peer[0])
+            if not left:
+                return
 
-    def take(self, accepted: socket.socket, address: str, begun: bytes = b"") -> None:
+    def take(self, accepted: socket.socket, address: str, begun: bytes = b"") -> bool:
         """Let a connection in, or tell it to come back. *begun* is what was read of it by somebody else."""
         accepted.setblocking(False)
         connection = self._admit(client_of_address(address))
         if connection is None:
             self._refused.take(accepted, tls=self._tls is not None)
-            return
+            return False
         connection.begun = begun
         task = asyncio.create_task(self._let_in(accepted, connection))
         connection.admission = task
         self._admissions.add(task)
         task.add_done_callback(self._admissions.discard)
+        return True
 
     def _resume(self, listening: socket.socket) -> None:
         if listening in self._listening:

@@ -148,14 +148,17 @@ class LeanConnection(asyncio.Protocol):
                 self._wire.abort()
         elif self._batch is not None:
             since = self._batch.awaits_since
-            if since is not None and now - since > self._desk.settings.body_timeout:
+            late = self._desk.grace_over or (since is not None and now - since > self._desk.settings.body_timeout)
+            if since is not None and late:
                 self._batch.cut_short()
         elif not self._busy:
             self._look_at_request(now - self._since)
 
     def _look_at_request(self, waited: float) -> None:
         settings = self._desk.settings
-        if self._head is not None:
+        if self._desk.grace_over and self._held:
+            self.refuse(unavailable("The Transparency Service is stopping; nothing was accepted", 5.0))
+        elif self._head is not None:
             if waited > settings.body_timeout:
                 words = f"The request body did not arrive within {settings.body_timeout:g} seconds"
                 self.refuse(ProblemError(408, "Request Timeout", words, close=True))

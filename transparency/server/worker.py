@@ -33,11 +33,12 @@ from transparency.server.protocol import log_unexpected
 from transparency.server.registrar import RemoteRegistrar
 from transparency.server.runner import LOOK_SECONDS
 from transparency.server.settings import BODY_MARGIN, ServerSettings
+from transparency.server.site import BODY_GRACE_SECONDS
 from transparency.server.tokens import TokenStore
 
 COUNT_SECONDS = 0.5
-# One at a time, so that workers that were all woken by a crowd of clients share it.
-ACCEPTS_AT_ONCE = 1
+# Few, so that workers that were all woken by a crowd of clients share it.
+ACCEPTS_AT_ONCE = 8
 LOST = 70
 
 
@@ -139,9 +140,11 @@ class Worker(asyncio.Protocol):
         """Nobody is let in any more; who waits for an answer gets it."""
         self.acceptor.stop()
         self.desk.stopping = True
-        deadline = asyncio.get_running_loop().time() + self._settings.drain_timeout
-        while self.desk.connections.total and asyncio.get_running_loop().time() < deadline:
+        begun = now = asyncio.get_running_loop().time()
+        while self.desk.connections.total and now < begun + self._settings.drain_timeout:
+            self.desk.grace_over = now >= begun + BODY_GRACE_SECONDS
             self.desk.connections.look()
+            now = asyncio.get_running_loop().time()
             await asyncio.sleep(0.02)
 
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -108,13 +109,23 @@ class Workers:
     def _orders(self, inherited: list[int]) -> bytes:
         stream, packets, *listening = inherited
         orders = {
-            "settings": _plain(self._service.settings),
+            "settings": _plain(self._share()),
             "access": str(self._access),
             "stream": stream,
             "packets": packets,
             "listening": listening,
         }
         return cbor2.dumps(orders)
+
+    def _share(self) -> ServerSettings:
+        """Of what all connections together may have, each worker gives its part. One address may be anywhere."""
+        settings = self._service.settings
+        return dataclasses.replace(
+            settings,
+            max_connections=math.ceil(settings.max_connections / self._count),
+            max_body_bytes=math.ceil(settings.max_body_bytes / self._count),
+            max_unsent_bytes=math.ceil(settings.max_unsent_bytes / self._count),
+        )
 
     def _adopt(self, packets: socket.socket) -> None:
         """A connection on which something else is asked than what workers answer."""
