@@ -8,7 +8,7 @@ that anybody could have added, and are ignored, whatever they are. Those that we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from transparency.cose import cbor, labels
 from transparency.cose.sign1 import Sign1
@@ -74,7 +74,7 @@ def with_collateral(statement: Statement, collateral: bytes) -> Statement:
     if not collateral:
         return statement
     chain = write_chain(read_collateral(collateral))
-    return replace(statement, message=statement.message.with_unprotected({labels.X5CHAIN: chain}))
+    return statement._replace(message=statement.message.with_unprotected({labels.X5CHAIN: chain}))
 
 
 def _beside(message: Sign1) -> tuple[bytes, ...]:
