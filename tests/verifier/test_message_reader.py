@@ -139,7 +139,8 @@ def test_memories_are_bounded() -> None:
     for index in range(200):
         climber.root(tree.leaves[index], index, 200, packed(inclusion_path(index, 200, tree.read)))
 
-    assert len(climber._known) <= 2
+    assert len(climber._near) <= 2
+    assert len(climber._far) <= 2
 
 
 def test_a_receipt_with_megabytes_that_nobody_signed_is_not_kept() -> None:

@@ -41,6 +41,8 @@ _FLOATS: Final = {_HALF: ">e", _SINGLE: ">f", _DOUBLE: ">d"}
 _WIDTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
 _LEAST: Final = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
 _BYTES_HEAD: Final = 0x40
+_ONE_BYTE_LENGTH_HEAD: Final = 0x58
+_TWO_BYTE_LENGTH_HEAD: Final = 0x59
 _HEADS_OF_A_MAJOR_TYPE: Final = 32
 _CANONICAL_NAN: Final = b"\xf9\x7e\x00"
 _TWO_BYTE_LENGTH: Final = struct.Struct(">BH")
@@ -189,7 +191,8 @@ def read(
     try:
         # Two of the rules are cbor2's to check: text is UTF-8, and no key occurs twice (the walk has seen to it that
         # keys are of types for which Python's equality is CBOR's).
-        return cbor2.loads(data[pos:end], max_depth=max_depth + 1, allow_duplicate_keys=False), end
+        item = data[pos:end] if pos or end != len(data) else data
+        return cbor2.loads(item, max_depth=max_depth + 1, allow_duplicate_keys=False), end
     except (cbor2.CBORError, ValueError) as error:
         msg = f"not canonical CBOR from byte {pos}: {error}"
         raise MalformedError(msg) from None
@@ -202,6 +205,19 @@ def skip(data: bytes, pos: int, *, max_depth: int = MAX_DEPTH, max_items: int = 
 
 def read_bstr(data: bytes, pos: int) -> tuple[bytes, int]:
     """Read a byte string that starts at ``pos``; give its content and where it ends."""
+    if 0 <= pos < len(data) - 2:
+        # Nearly all have one of these two heads; whatever is wrong with one is found and said below.
+        initial = data[pos]
+        if initial == _ONE_BYTE_LENGTH_HEAD:
+            length = data[pos + 1]
+            end = pos + 2 + length
+            if length >= _ONE_BYTE_ARGUMENT and end <= len(data):
+                return data[pos + 2 : end], end
+        elif initial == _TWO_BYTE_LENGTH_HEAD:
+            length = data[pos + 1] << 8 | data[pos + 2]
+            end = pos + 3 + length
+            if length > 0xFF and end <= len(data):
+                return data[pos + 3 : end], end
     if not 0 <= pos < len(data):
         _cut_short(len(data))
     length = data[pos] - _BYTES_HEAD

@@ -13,10 +13,10 @@ from transparency.cose import cbor, labels
 from transparency.cose.sign1 import MAX_PROTECTED, Sign1
 from transparency.errors import MalformedError
 
-_PREFIX: Final = b"\xd2\x84"  # tag 18, array of 4
-_ONE_RECEIPT: Final = b"\xa1\x19\x01\x8a\x81"  # {394: [ … ]}
+PREFIX: Final = b"\xd2\x84"  # tag 18, array of 4
+ONE_RECEIPT: Final = b"\xa1\x19\x01\x8a\x81"  # {394: [ … ]}
 _NIL: Final = 0xF6
-_LABELS: Final = frozenset({int, str})
+LABEL_TYPES: Final = frozenset({int, str})
 
 
 def read_message(data: bytes) -> Sign1:
@@ -28,7 +28,7 @@ def _read_plain(data: bytes) -> Sign1 | None:
     """The message; None for any other shape, and for whatever is wrong with it."""
     try:
         protected, pos = cbor.read_bstr(data, 2)
-        if data[:2] != _PREFIX or data[pos : pos + 5] != _ONE_RECEIPT or not 0 < len(protected) <= MAX_PROTECTED:
+        if data[:2] != PREFIX or data[pos : pos + 5] != ONE_RECEIPT or not 0 < len(protected) <= MAX_PROTECTED:
             return None
         receipt, pos = cbor.read_bstr(data, pos + 5)
         payload: bytes | None = None
@@ -43,6 +43,6 @@ def _read_plain(data: bytes) -> Sign1 | None:
     # crit is judged elsewhere; a label must not stand in both headers (SS-9); labels are numbers or text.
     if not isinstance(headers, dict) or not headers or labels.CRIT in headers or labels.RECEIPTS in headers:
         return None
-    if not set(map(type, headers)) <= _LABELS:
+    if not LABEL_TYPES.issuperset(map(type, headers)):
         return None
     return Sign1(protected, headers, {labels.RECEIPTS: [receipt]}, payload, signature)

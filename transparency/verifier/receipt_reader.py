@@ -21,9 +21,9 @@ from transparency.verifier.climb import STEP, split
 # A header of at most 255 bytes has at most some 250 items: all of them together stay below 32 MiB, in use below one.
 MAX_HEADERS: Final = 1024
 # {396: {-1: [ bstr ]}} up to the bstr.
-_VDP: Final = b"\xa1\x19\x01\x8c\xa1\x20\x81"
-_HASH_HEADS: Final = tuple(b"\x58" * count for count in range(MAX_PATH + 1))
-_HASH_SIZES: Final = tuple(b"\x20" * count for count in range(MAX_PATH + 1))
+VDP: Final = b"\xa1\x19\x01\x8c\xa1\x20\x81"
+HASH_HEADS: Final = tuple(b"\x58" * count for count in range(MAX_PATH + 1))
+HASH_SIZES: Final = tuple(b"\x20" * count for count in range(MAX_PATH + 1))
 _WIDTHS: Final = {0x18: 1, 0x19: 2, 0x1A: 4, 0x1B: 8}
 _LEAST: Final = {1: 24, 2: 1 << 8, 4: 1 << 16, 8: 1 << 32}
 
@@ -78,34 +78,35 @@ class ReceiptReader:
             if len(self._known) >= self._most:
                 del self._known[next(iter(self._known))]
             bare = Sign1(receipt.message.protected, receipt.message.headers, {}, None, b"")
-            self._known[start] = replace(receipt, message=bare, inclusion=(), consistency=())
+            known = self._known[start] = replace(receipt, message=bare, inclusion=(), consistency=())
+            return _read_under(known, data, len(start)) or receipt
         return receipt
 
 
 def _read_under(known: Receipt, data: bytes, pos: int) -> Plain | None:
     """The receipt whose protected header is ``known``'s; None for any other shape than the plain one."""
-    if data[pos : pos + 7] != _VDP:
+    if data[pos : pos + 7] != VDP:
         return None
-    length, start = _head(data, pos + 7, 0x40)
+    length, start = read_head(data, pos + 7, 0x40)
     end = start + length
     # 83, two numbers, an array of hashes.
     if data[start : start + 1] != b"\x83":
         return None
-    size, pos = _head(data, start + 1, 0x00)
-    index, pos = _head(data, pos, 0x00)
-    count, pos = _head(data, pos, 0x80)
+    size, pos = read_head(data, start + 1, 0x00)
+    index, pos = read_head(data, pos, 0x00)
+    count, pos = read_head(data, pos, 0x80)
     if not 0 <= index < size <= MAX_SIZE or not 0 <= count <= MAX_PATH or pos + STEP * count != end:
         return None
     path = data[pos:end]
-    if len(path) != STEP * count or path[::STEP] != _HASH_HEADS[count] or path[1::STEP] != _HASH_SIZES[count]:
+    if len(path) != STEP * count or path[::STEP] != HASH_HEADS[count] or path[1::STEP] != HASH_SIZES[count]:
         return None
-    length, pos = _head(data, end + 1, 0x40)
+    length, pos = read_head(data, end + 1, 0x40)
     if data[end : end + 1] != b"\xf6" or length < 0 or pos + length != len(data):
         return None
     return Plain(known, size, index, path, data[start:end], data[pos:])
 
 
-def _head(data: bytes, pos: int, major: int) -> tuple[int, int]:
+def read_head(data: bytes, pos: int, major: int) -> tuple[int, int]:
     """The argument of a head of this major type in its shortest form and where it ends; (-1, pos) for others."""
     first = data[pos] - major if pos < len(data) else -1
     if 0 <= first < 24:

@@ -75,13 +75,18 @@ def check_envelope(subject: Subject) -> list[Check]:
 
 def _may_be_record(subject: Subject) -> bool:
     label = labels.CONTENT_TYPE if subject.envelope is None else labels.PREIMAGE_CONTENT_TYPE
-    content_type = subject.message.headers.get(label)
+    return subject.record is not None and may_be_record(subject.message.headers.get(label), subject.record)
+
+
+def may_be_record(content_type: object, record: bytes) -> bool:
+    """Whether bytes of this type may be in a format that is read here."""
     # A content type is text or a number on the wire, but nothing stops a stranger from sending an array.
-    if not isinstance(content_type, str) or content_type not in _TYPES or subject.record is None:
+    if not isinstance(content_type, str) or content_type not in _TYPES:
         return False
     if content_type != formats.JSON:
         return True
-    return b"\\u" in subject.record or _NAMES.search(subject.record) is not None
+    # One byte is found many times faster than two are.
+    return (b"\\" in record and b"\\u" in record) or _NAMES.search(record) is not None
 
 
 def _check_metadata(subject: Subject, look: Look | None) -> list[Check]:

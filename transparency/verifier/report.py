@@ -110,6 +110,35 @@ class Facts:
     record: tuple[Claim, ...] = ()
 
 
+class Answer(tuple[Check, ...]):  # noqa: SLOT001 - a tuple can only keep something beside its items in a __dict__
+    """The checks of many reports that say the same: the verdict that follows from them is worked out once."""
+
+    _judged: tuple[frozenset[str], Verdict] | None = None
+
+    def verdict(self, required: frozenset[str]) -> Verdict:
+        """As of a report with these checks."""
+        judged = self._judged
+        if judged is None or judged[0] != required:
+            self._judged = judged = (required, _judge(self, required))
+        return judged[1]
+
+
+def _judge(checks: tuple[Check, ...], required: frozenset[str]) -> Verdict:
+    passed, warned, open_question = set(), False, False
+    for check in checks:
+        if check.outcome == "failed":
+            return "failed"
+        if check.outcome == "passed":
+            passed.add(check.id)
+        elif check.outcome == "warned":
+            warned = warned or not check.advisory
+        else:
+            open_question = open_question or check.essential
+    if open_question or not required <= passed:
+        return "cannot-tell"
+    return "warnings" if warned else "verified"
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What verifying one file gave."""
@@ -122,19 +151,8 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """Any failure: failed. A required check that did not pass: cannot tell. A warning: warnings."""
-        passed, warned, open_question = set(), False, False
-        for check in self.checks:
-            if check.outcome == "failed":
-                return "failed"
-            if check.outcome == "passed":
-                passed.add(check.id)
-            elif check.outcome == "warned":
-                warned = warned or not check.advisory
-            else:
-                open_question = open_question or check.essential
-        if open_question or not self.required <= passed:
-            return "cannot-tell"
-        return "warnings" if warned else "verified"
+        checks = self.checks
+        return checks.verdict(self.required) if isinstance(checks, Answer) else _judge(checks, self.required)
 
     @property
     def exit_code(self) -> int:

@@ -7,6 +7,7 @@ so is a check of its own (RC-20), not a reason to say nothing else.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from transparency.cose import labels
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 _PROFILE: Final = Check("profile", "passed")
 _ATTACHED: Final = Check("payload", "passed", "attached")
 _SUPPLIED: Final = Check("payload", "passed", "supplied beside the statement")
+ENVELOPE_LABELS: Final = frozenset({labels.PAYLOAD_HASH_ALG, labels.PREIMAGE_CONTENT_TYPE, labels.PAYLOAD_LOCATION})
+_NAMES: Final = (labels.CLAIM_ISS, labels.CLAIM_SUB)
+# What most issuers and subjects are called: a URI of few kinds of characters, or a name without a colon.
+_USUAL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[A-Za-z0-9._~/:-]{1,200}|[A-Za-z0-9._~/-]{1,200}")
+_LAST_USUAL_TIME: Final = 1 << 40
 
 
 class Subject(NamedTuple):
@@ -67,10 +73,12 @@ def read_subject(message: Sign1, payload: bytes | None) -> Subject:
             body = _digest(headers, payload)
     else:
         body = record = payload if body is None else body
-    try:
-        envelope = Envelope.from_headers(headers, message.unprotected, _digest(headers, b"") if body is None else body)
-    except TransparencyError as error:
-        problem = str(error)
+    if not (ENVELOPE_LABELS.isdisjoint(headers) and ENVELOPE_LABELS.isdisjoint(message.unprotected)):
+        try:
+            stated = _digest(headers, b"") if body is None else body
+            envelope = Envelope.from_headers(headers, message.unprotected, stated)
+        except TransparencyError as error:
+            problem = str(error)
     return Subject(
         message=message,
         kid=kid if isinstance(kid, bytes) else None,
@@ -101,7 +109,7 @@ def check_profile(subject: Subject, keys: Sequence[IssuerKey], *, strict: bool) 
     problem = ""
     if subject.kid is None and labels.X5T not in headers and labels.X5CHAIN not in headers:
         problem = "the protected header has no kid, x5t or x5chain (RFC 9943 §6, SS-3)"
-    else:
+    elif not are_usual(headers[labels.CWT_CLAIMS], subject.iss, subject.sub):
         try:
             Claims.from_map(headers[labels.CWT_CLAIMS])
         except TransparencyError as error:
@@ -112,6 +120,14 @@ def check_profile(subject: Subject, keys: Sequence[IssuerKey], *, strict: bool) 
         return Check("profile", "failed", problem)
     # Whoever gave the key by hand has chosen it: no kid was needed, and the signature is as good as any.
     return Check("profile", "warned", problem, advisory=all(item.issuer.iss is None for item in keys))
+
+
+def are_usual(claims: Mapping[Any, Any], iss: str, sub: str) -> bool:
+    """Whether these are claims that ``Claims.from_map`` takes without question; it is asked about all others."""
+    for key, value in claims.items():
+        if key not in _NAMES and not (key == labels.CLAIM_IAT and type(value) is int and 0 <= value < _LAST_USUAL_TIME):
+            return False
+    return _USUAL_NAME.fullmatch(iss) is not None and _USUAL_NAME.fullmatch(sub) is not None
 
 
 def check_payload(subject: Subject, payload: bytes | None) -> Check:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from transparency.cose import labels
 from transparency.errors import TransparencyError
 from transparency.verifier.chain_checks import chain_claims, check_chain, is_linked
+from transparency.verifier.express import Express, Ready
 from transparency.verifier.heads import HeadCache
 from transparency.verifier.issuer_times import check_key_time
 from transparency.verifier.message_reader import read_message
@@ -113,6 +114,13 @@ class Verifier:
         if witness_policy is not None:
             required.add("witness-quorum")
         self._required = frozenset(required)
+        # These know of more than the file and the trust store.
+        more = options.statement_only or given or witness_policy is not None or seen is not None
+        self._express = None
+        if not more and not self._keys.has_roots:
+            self._express = Express(
+                self._keys, self.heads.climber, self._required, self._verify_long, receipt_only=options.receipt_only
+            )
         self._required_of_envelope = self._required if options.receipt_only else self._required | {"envelope"}
 
     def verify(
@@ -129,6 +137,41 @@ class Verifier:
         ``disclosures`` are redacted originals to be held against it; ``earlier`` are statements among which the one
         that this one continues may be; ``proofs`` are tlog-proofs to be looked at instead of those in its receipts.
         """
+        if self._express is not None and payload is None and not disclosures:
+            ready = self._express.begin(data)
+            report = None if ready is None else self._express.end(ready)
+            if report is not None:
+                return report
+        return self._verify_long(data, payload, disclosures, earlier, proofs)
+
+    def verify_batch(self, items: Sequence[tuple[bytes, bytes | None]]) -> list[Report]:
+        """As ``verify`` for each (statement, payload): all are read, then the signatures verified, then reported.
+
+        Each step finds its code and tables where the step before it left them: that is a tenth of the time. What does
+        not go the short way (express.py) is verified as it comes. Hand over some dozens at a time.
+        """
+        express = self._express
+        if express is None:
+            return [self._verify_long(data, payload) for data, payload in items]
+        ready = [self._ready(express, data, payload) for data, payload in items]
+        signed = [isinstance(each, Report) or express.is_signed(each) for each in ready]
+        return [
+            each if isinstance(each, Report) else express.report(each) if good else self._verify_long(each.data, None)
+            for each, good in zip(ready, signed, strict=True)
+        ]
+
+    def _ready(self, express: Express, data: bytes, payload: bytes | None) -> Ready | Report:
+        ready = express.begin(data) if payload is None else None
+        return self._verify_long(data, payload) if ready is None else ready
+
+    def _verify_long(
+        self,
+        data: bytes,
+        payload: bytes | None = None,
+        disclosures: Sequence[Disclosure] = (),
+        earlier: Iterable[bytes] = (),
+        proofs: Iterable[bytes] = (),
+    ) -> Report:
         try:
             message = read_message(data)
         except TransparencyError as error:
@@ -162,7 +205,10 @@ class Verifier:
                 checks += redactions.checks
         facts = partial(_facts, subject, signer, registration, witnessed, look, redactions, self.options)
         required = self._required if subject.envelope is None else self._required_of_envelope
-        return Report(tuple(checks), required, facts)
+        report = Report(tuple(checks), required, facts)
+        if self._express is not None and registration is not None and payload is None and not disclosures:
+            self._express.learn(message, report.checks, registration, signer)
+        return report
 
     def _issuer(
         self, subject: Subject, keys: list[IssuerKey], registration: Registration | None
