@@ -176,4 +176,5 @@ async def test_an_attestation_fills_what_no_data_shows_until_it_expires(tmp_path
     assert report.tallies["L3"].get("attested") == 1
     later = report_on(made, now=(NOW + 2 * DAY) * 1000)
     assert later.attested == ()
+    assert [each.subject for each in later.lapsed] == ["human-identity"]
     assert later.tallies["R3.2"].get("attest") == 2

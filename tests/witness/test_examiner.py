@@ -173,7 +173,7 @@ async def test_our_own_statements_are_read_and_are_no_records(tmp_path: Path) ->
 
     found = examine(made, entry.index)
 
-    assert found.stated == Attestation("clock-sync", ("L2",), "Ada", "https://a.example", None, None, NOW + 1)
+    assert found.stated == Attestation("clock-sync", ("L2",), "NTP.", "Ada", NOW + 1, "https://a.example")
     assert (found.sessions, found.findings) == ((), ())
     assert examine(made, broken.index).stated is None
 

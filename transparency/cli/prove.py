@@ -53,7 +53,7 @@ def command(
     The checkpoint in it carries what witnesses signed, so that whoever has the file needs nobody's word but theirs.
     If no checkpoint covers the entry yet, the next one is waited for.
     """
-    digest, beside = _entry(entry)
+    digest, beside = entry_and_file(entry)
     out = target or beside
     refuse_existing(out, force=force)
     policy = _policy(witness_policy)
@@ -77,7 +77,7 @@ def command(
         _tell(out, digest, proof, signed, quorum, own_word=not (log_vkey or (policy and policy.logs)), as_json=as_json)
 
 
-def _entry(text: str) -> tuple[Entry, str]:
+def entry_and_file(text: str) -> tuple[Entry, str]:
     """The entry that is meant, and where its proof goes. A file that is there is a statement."""
     path = Path(text)
     if path.is_file() or text == STDIO:

@@ -16,14 +16,16 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.git import Repository
 from transparency.cli.output import note, progress
+from transparency.cli.report_attested import attested, scope_text
 from transparency.cli.report_options import ReportOptions
 from transparency.cli.report_records import check_notes
+from transparency.compliance.attestation import Attestation
 from transparency.compliance.examined import OPERATION, READ, Examined, SessionFigures
 from transparency.compliance.inventory import Inventory
 from transparency.compliance.log_checks import LOG_CHECKS, LogChecks
 from transparency.compliance.log_facts import CheckpointFacts, DrillFacts, LogFacts, SampleFacts
 from transparency.compliance.log_settings import LogSettings
-from transparency.compliance.report import Attested, CheckNote, Examination, Report, ReportBuilder
+from transparency.compliance.report import CheckNote, Examination, Report, ReportBuilder
 from transparency.compliance.settings import Settings
 from transparency.display import iso_utc, safe_text
 from transparency.errors import MalformedError, StoreError, TransparencyError
@@ -242,13 +244,15 @@ class _Run:
     def _finish(self, passed: Passed, checks: LogChecks, facts: LogFacts, *, pinned: bool) -> None:
         options, builder, audit = self._options, self._builder, passed.audit
         now = options.now // _MS
-        standing = [each for each in passed.attestations if each[0].stands(now)]
-        about_all = {check for stated, _, _ in standing if not stated.iss for check in stated.checks}
-        builder.attested += [
-            Attested(safe_text(stated.subject), stated.checks, f"{safe_text(stated.by)} ({safe_text(iss)})",
-                     None if stated.expires is None else stated.expires * _MS, entry)
-            for stated, entry, iss in standing
-        ]  # fmt: skip
+        about_all: set[str] = set()
+        for stated, entry, iss in passed.attestations:
+            shown = attested(stated, iss, entry, _whom(stated, options))
+            if not stated.stands(now):
+                builder.lapsed.append(shown)
+                continue
+            builder.attested.append(shown)
+            # Of a part of the log it says nothing about the log as a whole.
+            about_all.update(() if shown.scope else stated.checks)
         builder.add_log(checks.finish(facts), about_all)
         builder.kept_seconds = self._kept
         counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(audit.entries.items()) if number)
@@ -271,6 +275,17 @@ class _Run:
         ]
         for found in audit.findings[:MAX_PROBLEMS]:
             builder.unreadable.append((found.entry or "the log", safe_text(found.what)))
+
+
+def _whom(stated: Attestation, options: ReportOptions) -> str:
+    """What it is limited to, if that is less than what the report is about."""
+    begins, ends = _seconds(options.since), _seconds(options.until)
+    whole = (
+        stated.iss in ("", options.issuer)
+        and (stated.since is None or (begins is not None and stated.since <= begins))
+        and (stated.until is None or (ends is not None and stated.until >= ends))
+    )
+    return "" if whole else scope_text(stated)
 
 
 def log_check_notes() -> tuple[CheckNote, ...]:

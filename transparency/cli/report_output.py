@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, out, safe
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, out, safe, timestamp
 from transparency.compliance.finding import Verdict
 from transparency.compliance.framework import REQUIREMENTS
-from transparency.compliance.report import FrameworkResult, Report
+from transparency.compliance.report import Attested, FrameworkResult, Report
 from transparency.compliance.rollup import Status
 
 SHOWN_EXAMPLES: Final = 2
@@ -38,11 +38,24 @@ def print_report(report: Report) -> None:
     _findings(report, console)
     for result in report.frameworks:
         _framework(result, console)
+    for each in report.attested[:SHOWN_NEEDED]:
+        console.print(f"[blue]✎[/] [bold]{safe(each.subject)}[/] attested by {safe(each.by)}{_until(each)}")
+    for each in report.lapsed[:SHOWN_NEEDED]:
+        console.print(
+            f"[{UNSURE}]![/] [bold]{safe(each.subject)}[/] attestation of {safe(each.by)} expired{_until(each)}"
+        )
     if report.needed:
         names = [each.subject for each in report.needed]
         more = f" and {len(names) - SHOWN_NEEDED} more" if len(names) > SHOWN_NEEDED else ""
         console.print(f"\n[bold]To be attested[/] {safe(', '.join(names[:SHOWN_NEEDED]))}{more}")
     console.print(f"[{DIM}]--json or --html FILE: everything, with method and limits[/]")
+
+
+def _until(attested: Attested) -> str:
+    until = "" if attested.expires is None else f" ({timestamp(attested.expires // 1000)})"
+    of = f", of {safe(attested.scope)}" if attested.scope else ""
+    checks = f" for {', '.join(attested.checks)}" if attested.checks else ""
+    return f"{checks}{of}{until}"
 
 
 def _requirements(report: Report, console: Console) -> None:

@@ -11,6 +11,7 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import SIGN1_HEAD, STDIO, read_input
 from transparency.cli.output import progress
+from transparency.cli.report_attested import StatedFiles
 from transparency.cli.report_options import ReportOptions
 from transparency.cli.sessions import expand as expand_sessions
 from transparency.cli.verify_inputs import earlier_beside, find_payload
@@ -58,18 +59,27 @@ def run(options: ReportOptions) -> Report:
         "records", options.now, options.software, check_notes(), options.frameworks,
         trust=[*options.trust_lines], method=METHOD, limits=LIMITS,
     )  # fmt: skip
-    names = list(_expand(options.files))
+    stated = StatedFiles(verifier, options.now // 1000)
+    names = stated.take(list(_expand(options.files)))
     with progress("examining", quiet=options.quiet) as bar:
         for name in bar.track(names):
             try:
                 for subject, examined in examine(name, verifier, options, settings):
-                    builder.add(examined, day=_day(subject, examined))
+                    registered = None if examined.registered is None else examined.registered // 1000
+                    # Whose record it is, only a signature that was verified says.
+                    iss = examined.iss if subject.signing is not None and subject.signing.trusted else None
+                    builder.add(examined, day=_day(subject, examined), attested=stated.fills(iss, registered))
             except CommandError as error:
                 builder.unreadable.append((name, str(error)))
+    builder.attested += [shown for _, shown in stated.in_force]
+    builder.lapsed += stated.lapsed
     if len(builder.unreadable) == len(names):
         first, why = builder.unreadable[0] if builder.unreadable else ("", "no file was given")
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         raise CommandError(Exit.CANNOT_TELL, f"nothing could be examined: {why}{more}", f"See {first}." if more else "")
+    builder.unreadable += stated.refused
+    if stated.others:
+        builder.scope.append(("statements that are no records", str(sum(stated.others.values()))))
     builder.scope += [
         ("files", f"{len(names)}" if len(names) != 1 else names[0]),
         ("frameworks", ", ".join(framework.title for framework in options.frameworks) or "none"),

@@ -11,7 +11,7 @@ from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.framework import REQUIREMENTS
 from transparency.compliance.html_elements import Element, el, join
 from transparency.compliance.html_marks import verdict_mark
-from transparency.compliance.report import Examination, Example, Report
+from transparency.compliance.report import Attested, Examination, Example, Report
 from transparency.compliance.rollup import ATTESTED, UNSIGNED
 from transparency.display import iso_utc
 
@@ -19,6 +19,7 @@ SHOWN_POINTERS: Final = 5
 SHOWN_EXAMPLES: Final = 5
 SHOWN_CLAUSES: Final = 6
 SHOWN_UNREADABLE: Final = 20
+SHOWN_STATED: Final = 100
 # An entry's id: a SHA-256 in base64url. No JSON pointer looks like it: they begin with a slash, or are empty.
 _ENTRY: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -119,16 +120,6 @@ def entry_address(report: Report, entry: str | None) -> str | None:
 
 def attestations(report: Report) -> Element:
     """What was stated, by whom and until when; and what nobody has stated."""
-    given = [
-        el(
-            "tr",
-            el("td", each.subject, class_="id"),
-            el("td", ", ".join(each.checks) or "-"),
-            el("td", each.by),
-            el("td", "no end" if each.expires is None else iso_utc(each.expires // 1000)),
-        )
-        for each in report.attested
-    ]
     needed = [
         el(
             "tr",
@@ -138,7 +129,11 @@ def attestations(report: Report) -> Element:
         )
         for each in report.needed
     ]
-    parts = [el("h3", "Given"), _rows(("Subject", "Checks", "Stated by", "Until"), given)] if given else []
+    parts: list[Element] = []
+    if report.attested:
+        parts += [el("h3", "In force"), _stated(report.attested)]
+    if report.lapsed:
+        parts += [el("h3", "Expired"), el("p", "These fill nothing any more."), _stated(report.lapsed)]
     parts.append(el("h3", "Needed"))
     if needed:
         parts.append(el("p", "No data can show these. An operator states them, signed (transparency attest)."))
@@ -146,6 +141,24 @@ def attestations(report: Report) -> Element:
     else:
         parts.append(el("p", "None."))
     return join(*parts)
+
+
+def _stated(attested: Sequence[Attested]) -> Element:
+    rows = [
+        el(
+            "tr",
+            el("td", each.subject, class_="id"),
+            el("td", ", ".join(each.checks) or "-"),
+            el("td", each.scope or "all"),
+            el("td", each.statement or "-"),
+            el("td", each.by),
+            el("td", "no end" if each.expires is None else iso_utc(each.expires // 1000)),
+        )
+        for each in attested[:SHOWN_STATED]
+    ]
+    left = len(attested) - len(rows)
+    more = [el("p", f"and {left} more", class_="note")] if left else []
+    return join(_rows(("Subject", "Checks", "Of", "Statement", "Stated by", "Until"), rows), *more)
 
 
 def _some(names: Sequence[str]) -> str:

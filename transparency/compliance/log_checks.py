@@ -22,13 +22,21 @@ LOG_CHECKS: Final[tuple[type[LogCheck], ...]] = (
 
 
 class LogChecks:
-    """All of them over one log. ``anomalies`` has the baselines, ``links`` the revisions that records claim."""
+    """All of them over one log. ``anomalies`` has the baselines, ``links`` the revisions that records claim.
+
+    ``oversight`` takes reviews, whenever they were registered.
+    """
 
     def __init__(self, spill: Spill, settings: LogSettings = DEFAULT) -> None:
         self.settings = settings
         self.anomalies = Anomalies(settings, spill)
         self.links = Links(settings, spill)
-        made: dict[type[LogCheck], LogCheck] = {Anomalies: self.anomalies, Links: self.links}
+        self.oversight = Oversight(settings, spill)
+        made: dict[type[LogCheck], LogCheck] = {
+            Anomalies: self.anomalies,
+            Links: self.links,
+            Oversight: self.oversight,
+        }
         self.all = tuple(made.get(check) or check(settings, spill) for check in LOG_CHECKS)
 
     def see(self, examined: Examined) -> None:

@@ -95,11 +95,16 @@ class Attested:
     by: str
     expires: int | None = None
     entry: str | None = None
+    # What it is limited to; "" where it speaks of all that the report is about.
+    scope: str = ""
+    statement: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "subject": self.subject,
             "checks": list(self.checks),
+            "scope": self.scope or None,
+            "statement": self.statement,
             "by": self.by,
             "expires": _time(self.expires),
             "entry": self.entry,
@@ -176,6 +181,7 @@ class Report:
     limits: tuple[str, ...]
     link: str | None = None
     unreadable: tuple[tuple[str, str], ...] = ()
+    lapsed: tuple[Attested, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values. The keys are stable; texts of records stand in it as they are, JSON-escaped."""
@@ -209,6 +215,7 @@ class Report:
             "log": [finding.to_json() for finding in self.log],
             "days": [{"day": day, **counts} for day, counts in self.days],
             "attestations": [each.to_json() for each in self.attested],
+            "attestations-expired": [each.to_json() for each in self.lapsed],
             "attestations-needed": [each.to_json() for each in self.needed],
             "records": [record.to_json() for record in self.records],
             "records-left-out": self.total - len(self.records),
@@ -229,6 +236,7 @@ class ReportBuilder:
     scope: list[tuple[str, str]] = field(default_factory=list)
     trust: list[tuple[str, str]] = field(default_factory=list)
     attested: list[Attested] = field(default_factory=list)
+    lapsed: list[Attested] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     method: Sequence[str] = ()
     limits: Sequence[str] = ()
@@ -272,7 +280,7 @@ class ReportBuilder:
         self._log += findings
 
     def build(self) -> Report:
-        stated = {each.subject for each in self.attested}
+        stated = {each.subject for each in self.attested if not each.scope}
         results = tuple(
             FrameworkResult(each, roll_up_framework(each, self._tallies, stated, self.kept_seconds))
             for each in self.frameworks
@@ -303,6 +311,7 @@ class ReportBuilder:
             limits=tuple(self.limits),
             link=self.link,
             unreadable=tuple(self.unreadable),
+            lapsed=tuple(self.lapsed),
         )
 
     def _chosen(self) -> tuple[Examination, ...]:

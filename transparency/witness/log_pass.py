@@ -2,7 +2,8 @@
 
 The replay is the audit's own (log/audit_replay.py) and sees the whole log, whatever the scope: what a policy says at
 one place follows from all before it. Only statements in scope are examined; what the service states about itself is
-seen always. Memory is bounded: by the window of work that is out, and by what each part says of itself.
+seen always, and so is what people state (reviews, attestations). Memory is bounded: by the window of work that is out,
+and by what each part says of itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from transparency.compliance.examined import READ, Examined
 from transparency.compliance.finding import Verdict
 from transparency.compliance.log_check import Spill, joined, parted
 from transparency.compliance.log_checks import LogChecks
-from transparency.compliance.stated import REPRODUCED, Attestation
+from transparency.compliance.stated import ATTESTATION, REPRODUCED, REVIEW, Attestation, Review
 from transparency.errors import TransparencyError
 from transparency.log.audit import AuditReport, AuditSource, Outcome, Progress, walk
 from transparency.log.audit_replay import Replay
@@ -34,6 +35,7 @@ _T = TypeVar("_T")
 MAX_ATTESTATIONS: Final = 1_000
 MAX_POLICIES: Final = 64
 _MAX_CLASSES: Final = 10_000
+_PEOPLES_TYPES: Final = (REVIEW.encode(), ATTESTATION.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,16 @@ class LogPass:
         return self.passed
 
     def take(self, examined: Examined) -> None:
-        self.passed.availability[examined.availability] += 1
-        self.checks.see(examined)
         stated, known = examined.stated, self.passed.attestations
         if isinstance(stated, Attestation) and examined.outcome == REPRODUCED and len(known) < MAX_ATTESTATIONS:
             known.append((stated, examined.entry, examined.iss))
+        if examined.kind == "statement" and not self.scope.has(examined.time, examined.iss):
+            # It was looked at for what it may say of records in scope.
+            if isinstance(stated, Review):
+                self.checks.oversight.see(examined)
+            return
+        self.passed.availability[examined.availability] += 1
+        self.checks.see(examined)
         for finding in examined.findings:
             if finding.verdict is Verdict.ATTEST:
                 # What fills it may come later on the log.
@@ -183,7 +190,10 @@ class _Watch:
             self._hand_out(row, head, outcome, None)
             return outcome
         iss = _iss(row)
-        if self._run.scope.has(head.time, iss):
+        in_scope = self._run.scope.has(head.time, iss)
+        if not in_scope and _is_stated(row):
+            self._hand_out(row, head, outcome, None)
+        elif in_scope:
             self._passed.in_scope += 1
             if iss:
                 policy = self._policies.get(row.generation)
@@ -227,6 +237,11 @@ class _Watch:
             if len(self._classes) < _MAX_CLASSES:
                 self._classes[generation, iss] = known
         return known
+
+
+def _is_stated(row: StoredEntry) -> bool:
+    """Whether people state something in it: about records that may be in scope where it is not itself."""
+    return any(each in row.statement for each in _PEOPLES_TYPES)
 
 
 def _iss(row: StoredEntry) -> str:
