@@ -47,10 +47,15 @@ class ReportOptions:
 
     @property
     def software(self) -> str:
-        try:
-            return f"{_PACKAGE} {version(_PACKAGE)}"
-        except PackageNotFoundError:
-            return _PACKAGE
+        return software()
+
+
+def software() -> str:
+    """This package and its version, as reports and attestations name it."""
+    try:
+        return f"{_PACKAGE} {version(_PACKAGE)}"
+    except PackageNotFoundError:
+        return _PACKAGE
 
 
 def chosen_frameworks(wanted: tuple[str, ...]) -> tuple[Framework, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from transparency.cli import witness_logs, witness_overrides
+from transparency.cli import witness_follow, witness_logs, witness_overrides
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.listening import (
@@ -21,13 +21,13 @@ from transparency.cli.listening import (
 from transparency.cli.output import done, note, print_json
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import json_option
-from transparency.cli.witness_folders import dir_option, require_witness
+from transparency.cli.witness_folders import dir_option, require_either, require_witness
 from transparency.errors import NoteError
 
 
 @click.group()
 def command() -> None:
-    """Cosign the checkpoints of other people's logs: init, add-log, list, serve, vkey."""
+    """Cosign the checkpoints of other people's logs: init, add-log, list, serve, vkey; or after replaying: follow."""
 
 
 command.add_command(witness_logs.add_log)
@@ -35,6 +35,8 @@ command.add_command(witness_logs.list_)
 command.add_command(witness_logs.evidence)
 command.add_command(witness_overrides.forget)
 command.add_command(witness_overrides.renew)
+command.add_command(witness_follow.init_follower)
+command.add_command(witness_follow.follow)
 
 
 @command.command(epilog="\b\nExample: transparency witness init --dir ./witness --name witness.example/w1")
@@ -74,7 +76,7 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
 @dir_option(keys=True)
 def vkey(folder: Path) -> None:
     """Print the verifier keys of a witness, one a line: the Ed25519 one, then the ML-DSA-44 one."""
-    _print_lines([key.text for key in require_witness(folder).load_keys().vkeys])
+    _print_lines([key.text for key in require_either(folder).load_keys().vkeys])
 
 
 @command.command(epilog="\b\nExample: transparency witness serve --dir ./witness --port 8090")

@@ -10,7 +10,7 @@ import click
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.output import done, timestamp, warn
-from transparency.cli.witness_folders import dir_option, require_witness
+from transparency.cli.witness_folders import dir_option, require_either, require_witness
 
 
 @click.command(
@@ -59,7 +59,7 @@ def renew(folder: Path, sure: bool) -> None:
             Exit.REFUSED, "if this folder is an older copy, logs can get a second history cosigned",
             "If you are sure that it is not: --i-know-this-state-is-the-newest. Else start a new witness.",
         )  # fmt: skip
-    found = require_witness(folder)
+    found = require_either(folder)
     with storage(found.state):
         value = renew_mark(found)
     warn("nothing vouches for this state but your word")

@@ -20,8 +20,8 @@ _BUFFERED: Final = 1_024
 
 
 _TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB,"
-    " outcome)",
+    """CREATE TABLE IF NOT EXISTS seen (idx INTEGER PRIMARY KEY, entry BLOB, kind, generation, time, collateral BLOB,
+                                        outcome)""",
     "CREATE TABLE IF NOT EXISTS signed (tbs BLOB, entry BLOB, PRIMARY KEY (tbs, entry)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS erased (idx INTEGER PRIMARY KEY, entry BLOB)",
     "CREATE TABLE IF NOT EXISTS said (idx INTEGER PRIMARY KEY, iss TEXT, session TEXT)",

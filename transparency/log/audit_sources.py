@@ -59,16 +59,14 @@ class RemoteSource:
     def size(self) -> None:
         return None
 
-    def entries(self) -> Iterator[StoredEntry]:
-        start = 0
+    def entries(self, start: int = 0) -> Iterator[StoredEntry]:
         while page := _read(read_entries, self._fetch("entries", start)):
             yield from page
             if page[-1].index < start:
                 raise UnreachableError("the log gives the same entries again and again")
             start = page[-1].index + 1
 
-    def heads(self) -> Iterator[SignedHead]:
-        after = 0
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
         while page := _read(read_heads, self._fetch("heads", after)):
             yield from page
             if page[-1].size <= after:

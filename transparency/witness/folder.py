@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,12 +85,23 @@ class WitnessConfig:
         create_durably(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
 
 
+def _with_log_list(making: WitnessFolder) -> None:
+    LogList.write(making.logs, {})
+
+
 def create_witness(
-    path: Path, name: str, watermark: Path | None = None, passphrase: bytes | None = None
+    path: Path,
+    name: str,
+    watermark: Path | None = None,
+    passphrase: bytes | None = None,
+    *,
+    kind: type[WitnessFolder] = WitnessFolder,
+    furnish: Callable[[WitnessFolder], None] = _with_log_list,
 ) -> WitnessFolder:
     """A new witness in *path*, which must be absent or empty. Whoever looks sees nothing, or all of it.
 
-    With a *passphrase* its private keys are encrypted.
+    With a *passphrase* its private keys are encrypted. *kind* is another one than the plain witness (follow_folder.py),
+    and *furnish* puts into the folder what that kind has.
     """
     check_witness_name(name)
     path = path.absolute()
@@ -102,13 +114,13 @@ def create_witness(
             f"{mark} is there: a witness of this name was here. Put its folder back, or take another name, "
             "which means other keys"
         )
-    making = WitnessFolder(path.with_name(f".{path.name}.{secrets.token_hex(4)}.new"))
+    making = kind(path.with_name(f".{path.name}.{secrets.token_hex(4)}.new"))
     try:
         making.path.mkdir(mode=0o700, parents=True)
         making.keys.mkdir(mode=0o700)
         make_keys(making.keys, passphrase)
         schema.create(making.state)
-        LogList.write(making.logs, {})
+        furnish(making)
         WitnessConfig(name, mark).write(making.config)
         for each in (making.keys, making.path):
             sync_folder(each)
@@ -122,4 +134,4 @@ def create_witness(
         sync_folder(path.parent)
     finally:
         shutil.rmtree(making.path, ignore_errors=True)
-    return WitnessFolder(path, None if passphrase is None else lambda: passphrase)
+    return kind(path, None if passphrase is None else lambda: passphrase)
