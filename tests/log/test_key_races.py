@@ -18,6 +18,7 @@ from transparency.log.documents import sign_document
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.policy import keyset
+from transparency.policy.hold import Hold
 from transparency.statements.statement import Statement
 from transparency.testing import FakeClock, MadeLog, make_log, running
 from transparency.verifier import LogTrust, Options, TrustedKey, TrustStore, verify
@@ -37,7 +38,8 @@ async def test_an_operation_that_waits_behind_a_rotation_is_signed_again_by_the_
     made = make_log(tmp_path / "log")
     async with running(made) as log:
         new, key_set = _rotated(made, log, keyset.OPERATIONS, made.clock())
-        _, registered = await asyncio.gather(log.update_keys(key_set), log.operate("hold", b"\xa0"))
+        hold = Hold(log.origin, "issuer", "https://acme.example", "counsel", "a case", made.clock()).to_bytes()
+        _, registered = await asyncio.gather(log.update_keys(key_set), log.operate("hold", hold))
 
         assert Statement.from_bytes(log.statement(registered.index)).kid == new.public.kid
     with FolderSource(made.data) as source:

@@ -14,7 +14,7 @@ Order of decisions for a batch, at one decision time (the next head's):
 2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
    is judged under what it says (REG-21, REG-22). What the service states about itself (operations) is checked against
    the key set in force and the time, and does not end its batch.
-3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed waits for the same future
+3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed is told with the first one
    and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
 4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
    same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
@@ -59,11 +59,15 @@ INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
 
 
+Told = Callable[[Sequenced | TransparencyError], None]
+"""Called once, by the event loop, when it is known what became of a candidate. It returns at once."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     candidate: Candidate
     new: NewEntry
-    future: asyncio.Future[Sequenced]
+    told: list[Told]
 
 
 @dataclass(slots=True)
@@ -120,7 +124,7 @@ class Sequencer:
         self.failed: BaseException | None = None
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
-        self._in_flight: dict[Entry, asyncio.Future[Sequenced]] = {}
+        self._in_flight: dict[Entry, _Waiting] = {}
         # Entries in the tree that the digest index may not hold yet.
         self._recent: dict[Entry, int] = {}
         # The same entries by what they sign, each digest with its newest index.
@@ -193,13 +197,27 @@ class Sequencer:
 
     async def submit(self, candidate: Candidate) -> Sequenced:
         """Wait until *candidate* is in the tree under a released head."""
-        # Shielded: a client that goes away does not take its entry, or a duplicate's waiter, with it.
-        return await asyncio.shield(self.enqueue(candidate))
+        # A future of its own: a client that goes away does not take its entry, or a duplicate's waiter, with it.
+        future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
 
-    def enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
-        """Put *candidate* in the queue. What is returned is shared with whoever submits the same: never cancel it."""
-        future = self._in_flight.get(candidate.statement.entry)
-        return self._enqueue(candidate) if future is None else future
+        def told(outcome: Sequenced | TransparencyError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Sequenced):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        self.enqueue(candidate, told)
+        return await future
+
+    def enqueue(self, candidate: Candidate, told: Told) -> None:
+        """Put *candidate* in the queue, or beside the same one that is there; *told* is called when it is settled."""
+        waiting = self._in_flight.get(candidate.statement.entry)
+        if waiting is not None:
+            waiting.told.append(told)
+        else:
+            self._enqueue(candidate, told)
 
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer thread; a failure ends the sequencer."""
@@ -211,24 +229,21 @@ class Sequencer:
 
     # -- between batches -----------------------------------------------------------------------------------------
 
-    def _enqueue(self, candidate: Candidate) -> asyncio.Future[Sequenced]:
+    def _enqueue(self, candidate: Candidate, told: Told) -> None:
         self.refuse_if_closed()
         size = candidate.size
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
             raise overloaded()
-        future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
-        # Someone always awaits it, but that someone may have been cancelled.
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._in_flight[candidate.statement.entry] = future
-        self._queue.append(_Waiting(candidate, candidate.new_entry(), future))
+        waiting = _Waiting(candidate, candidate.new_entry(), [told])
+        self._in_flight[waiting.new.entry] = waiting
+        self._queue.append(waiting)
         self._queued_bytes += size
         self.counters.accepted += 1
         self._work.set()
-        return future
 
     def refuse_if_closed(self) -> None:
         if self.failed is not None:
-            raise StoreError("the log has stopped because its storage failed")
+            raise stopped()
         if self._stopping:
             raise OverloadedError("the log is stopping; nothing was accepted", retry_after=5.0)
 
@@ -322,9 +337,9 @@ class Sequencer:
         return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
 
     def _answer(self, waiting: _Waiting, error: TransparencyError) -> None:
-        self._in_flight.pop(waiting.candidate.statement.entry, None)
-        if not waiting.future.done():
-            waiting.future.set_exception(error)
+        self._in_flight.pop(waiting.new.entry, None)
+        for told in waiting.told:
+            told(error)
 
     def _release(self, batch: list[_Waiting], first: int, head: SignedHead, intake_done: list[Entry]) -> None:
         for entry in intake_done:
@@ -338,8 +353,9 @@ class Sequencer:
         together = Batch(first, head, [waiting.new.entry for waiting in batch])
         for index, waiting in enumerate(batch, first):
             self._in_flight.pop(waiting.new.entry, None)
-            if not waiting.future.done():
-                waiting.future.set_result(Sequenced(index, together))
+            outcome = Sequenced(index, together)
+            for told in waiting.told:
+                told(outcome)
         self.counters.published += len(batch)
         for tell_size in self.on_published:
             tell_size(head.size)
@@ -353,19 +369,25 @@ class Sequencer:
         if self.failed is not None:
             return
         self.failed = error
-        tell(self._in_flight.values())
-        self._in_flight.clear()
+        stranded, self._in_flight = self._in_flight, {}
         self._queue.clear()
+        for waiting in stranded.values():
+            for told in waiting.told:
+                told(stopped())
         if self.keeper is not None:
             self.keeper.give_up()
         if self.on_failure is not None:
             self.on_failure(error)
 
 
+def stopped() -> StoreError:
+    return StoreError("the log has stopped because its storage failed")
+
+
 def tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
     for future in waiting:
         if not future.done():
-            future.set_exception(StoreError("the log has stopped because its storage failed"))
+            future.set_exception(stopped())
 
 
 def overloaded() -> OverloadedError:

@@ -75,11 +75,12 @@ class Hub:
             if index is not None:
                 self._tell_known(link, handed.number, handed.entry, index)
                 return
-            future = service.log.sequencer.enqueue(Candidate(handed, handed.judgement))
+            service.log.sequencer.enqueue(
+                Candidate(handed, handed.judgement), partial(self._ended, link, handed.number, handed.entry)
+            )
         except TransparencyError as error:
             self._refuse(link, handed.number, error)
             return
-        future.add_done_callback(partial(self._ended, link, handed))
         if not handed.patient:
             link.waits(handed)
 
@@ -112,14 +113,13 @@ class Hub:
         known = Registered(entry, index, log.receipt(index), new=False)
         link.registered(number, known, erased=log.stored(index).erased)
 
-    def _ended(self, link: Link, handed: Handed, future: asyncio.Future[Sequenced]) -> None:
-        error = future.exception()
-        if error is None:
-            link.registered(handed.number, self._service.log.registered(handed.entry, future.result()))
-        elif isinstance(error, JudgementStaleError):
-            link.answer(handed.number, Said.STALE, self._service.log.sequencer.decision_time())
+    def _ended(self, link: Link, number: int, entry: Entry, outcome: Sequenced | TransparencyError) -> None:
+        if isinstance(outcome, Sequenced):
+            link.registered(number, self._service.log.registered(entry, outcome))
+        elif isinstance(outcome, JudgementStaleError):
+            link.answer(number, Said.STALE, self._service.log.sequencer.decision_time())
         else:
-            self._refuse(link, handed.number, error)
+            self._refuse(link, number, outcome)
 
     async def _accept(self, link: Link, handed: Handed) -> None:
         log = self._service.log
@@ -131,10 +131,10 @@ class Hub:
             return  # the intake has no room: the answer is what becomes of the registration, however long it takes
         link.accepted(handed.number, Accepted(handed.entry))
 
-    def _refuse(self, link: Link, number: int, error: BaseException) -> None:
+    def _refuse(self, link: Link, number: int, error: TransparencyError) -> None:
         if isinstance(error, StoreError):
             self._service.stop_for(error)
-        link.problem(number, problem_of(error if isinstance(error, Exception) else StoreError("the log has stopped")))
+        link.problem(number, problem_of(error))
 
 
 class Link(asyncio.Protocol):
