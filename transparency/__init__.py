@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from transparency.verifier import Report as Report
     from transparency.verifier import TrustStore as TrustStore
     from transparency.verifier import verify as verify
+    from transparency.verifier import verify_many as verify_many
 
 _HOME = {
     "LogClient": "transparency.client.client",
@@ -46,6 +47,7 @@ _HOME = {
     "sign": "transparency.client.face",
     "submit": "transparency.client.face",
     "verify": "transparency.verifier",
+    "verify_many": "transparency.verifier",
 }
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "sign",
     "submit",
     "verify",
+    "verify_many",
 ]
 
 

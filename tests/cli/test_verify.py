@@ -15,6 +15,7 @@ from transparency.cose.keys import encode_key_set
 from transparency.cose.sign1 import Sign1
 from transparency.statements.statement import sign_envelope, sign_statement
 from transparency.statements.transparent import attach_receipts
+from transparency.verifier.many import WORTH_PROCESSES
 
 ISS = "https://issuer.example"
 TRANSPARENT = attach_receipts(STATEMENT, [receipt_for(STATEMENT)])
@@ -232,3 +233,30 @@ def test_an_unsigned_label_100_that_lies_is_1(run: Run, keys: Path) -> None:
 
     assert run("verify", "s.cose", "--issuer-key", "issuer.pub.pem", "--statement-only").exit_code == 0
     assert run("verify", "lie.cose", "--issuer-key", "issuer.pub.pem", "--statement-only").exit_code == 1
+
+
+def test_a_large_folder_is_verified_by_several_processes_with_the_same_outcome(run: Run, keys: Path) -> None:
+    (keys / "many").mkdir()
+    for number in range(WORTH_PROCESSES + 1):
+        (keys / "many" / f"{number:04}.cose").write_bytes(TRANSPARENT)
+    (keys / "many" / "0007.cose").write_bytes(Sign1.from_bytes(TRANSPARENT).with_payload(b"x").to_bytes())
+    (keys / "many" / "0300.cose").write_bytes(b"junk")
+
+    result = run("verify", "many", *TRUST)
+    report = json.loads(run("verify", "many", *TRUST, "--json").stdout)
+
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert len(lines) == WORTH_PROCESSES + 2
+    assert [line[0] for line in lines[6:9]] == ["✓", "✗", "✓"]
+    assert report["counts"] == {
+        "verified": WORTH_PROCESSES,
+        "failed": 1,
+        "cannot-tell": 0,
+        "warnings": 0,
+        "unreadable": 1,
+    }
+    assert [row["file"] for row in report["files"]] == sorted(row["file"] for row in report["files"])
+    assert {len(row["claims"]) for row in report["files"] if row.get("verdict") == "verified"} == {
+        len(report["files"][0]["claims"])
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 
 import click
@@ -106,8 +107,9 @@ def command(
         if report.verdict == "cannot-tell" and not as_json:
             _hint(store)
         raise click.exceptions.Exit(report.exit_code)
-    reports = ((name, _outcome(verifier, name)) for name in names)
-    code = verify_many(reports, len(names), as_json=as_json)
+    # Trees that were seen are remembered here, and standard input is this process's.
+    alone = seen is not None or STDIO in names
+    code = verify_many(partial(_outcome, verifier), names, as_json=as_json, processes=1 if alone else None)
     keep_seen(state, seen)
     raise click.exceptions.Exit(code)
 

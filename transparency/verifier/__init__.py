@@ -2,13 +2,15 @@
 
     report = verify(data, TrustStore.from_keys(log_keys, issuer_keys))
 
-One function, one report; ``Verifier`` is the same for many files and checks each tree head once.
+One function, one report; ``Verifier`` is the same for many files and checks each tree head once, ``verify_many`` for
+many files on all cores.
 """
 
 from __future__ import annotations
 
 from transparency.display import safe_text
 from transparency.verifier.heads import HeadCache, TreeHead, verify_consistency
+from transparency.verifier.many import verify_many
 from transparency.verifier.render import render_text
 from transparency.verifier.report import Check, Claim, Outcome, Report, Verdict
 from transparency.verifier.trust import IssuerTrust, Leaf, LogTrust, TrustedKey, TrustStore
@@ -33,4 +35,5 @@ __all__ = [
     "safe_text",
     "verify",
     "verify_consistency",
+    "verify_many",
 ]

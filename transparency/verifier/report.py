@@ -73,6 +73,10 @@ class Check(NamedTuple):
     essential: bool = False
     advisory: bool = False
 
+    def __reduce__(self) -> tuple[type[Check], tuple[object, ...]]:
+        # A mapping that nobody can write to cannot be pickled.
+        return Check, (*self[:3], dict(self.evidence), *self[4:])
+
     @property
     def title(self) -> str:
         """The question in words; for one member of trace-metadata, with the member's name."""
@@ -114,6 +118,9 @@ class Answer(tuple[Check, ...]):  # noqa: SLOT001 - a tuple can only keep someth
     """The checks of many reports that say the same: the verdict that follows from them is worked out once."""
 
     _judged: tuple[frozenset[str], Verdict] | None = None
+
+    def __reduce__(self) -> tuple[type[Answer], tuple[tuple[Check, ...]]]:
+        return Answer, (tuple(self),)
 
     def verdict(self, required: frozenset[str]) -> Verdict:
         """As of a report with these checks."""
