@@ -22,6 +22,7 @@ from transparency.errors import (
 from transparency.statements.statement import (
     Statement,
     entry_id,
+    normalise,
     parse_entry_id,
     sign_envelope,
     sign_statement,
@@ -373,3 +374,13 @@ def test_labels_259_and_260_mean_nothing_without_258() -> None:
 def test_any_bytes_are_a_statement_or_an_error_of_ours(data: bytes) -> None:
     with pytest.raises((MalformedError, UnsupportedAlgorithmError, PayloadMissingError)):
         Statement.from_bytes(data)
+
+
+def test_a_plain_statement_is_its_own_normalised_form() -> None:
+    """LEAF-1: what was read without an unprotected header and with its payload is kept to the byte."""
+    key = PrivateKey.generate(-7)
+    data = sign_statement(b"{}", key, iss="https://a.example", sub="s", content_type="application/json")
+    statement = Statement.from_bytes(data)
+
+    assert statement.normalised == data
+    assert statement.normalised == normalise(statement.message.protected, b"{}", statement.message.signature)

@@ -97,7 +97,9 @@ class Statement(NamedTuple):
             raise MalformedError("protected header 16 (typ) is neither text nor an unsigned integer")
         body = _complete_payload(message, payload)
         envelope = Envelope.from_headers(headers, message.unprotected, body)
-        normalised = normalise(message.protected, body, message.signature)
+        # Read canonically, attached and without an unprotected header, it is in that form already.
+        plain = not message.unprotected and message.payload is not None
+        normalised = bytes(data) if plain else normalise(message.protected, body, message.signature)
         return cls(message, claims, alg, kid, content_type, envelope, body, normalised, entry_of(normalised))
 
     @property
