@@ -84,11 +84,10 @@ class LeanConnection(asyncio.Protocol):
             # The first byte of a head: until now it was idle, which has a time of its own.
             self._since = asyncio.get_running_loop().time()
         self._held += data
-        if self._busy or self._paused:
-            if len(self._held) > MAX_AHEAD:
-                self._stop_reading()
-            return
-        self._advance()
+        if len(self._held) > MAX_AHEAD:
+            self._stop_reading()
+        if not self._busy and not self._paused:
+            self._advance()
 
     def eof_received(self) -> bool:
         """The client will send no more; it may still read."""
@@ -257,7 +256,8 @@ class LeanConnection(asyncio.Protocol):
         if close or self._ended:
             self._close()
         elif not self._paused:
-            self._resume_reading()
+            if len(self._held) <= MAX_AHEAD:
+                self._resume_reading()
             if self._held:
                 # Not at once: who sends a thousand requests ahead, all of them refused, would have us a thousand deep.
                 asyncio.get_running_loop().call_soon(self._advance)
