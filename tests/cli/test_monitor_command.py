@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Run, environment, shell
 from tests.notes.world import log_signer
-from tests.verifier.witnessing import policy
+from tests.verifier.witnessing import W1, policy
 from tests.witness.monitored import KEYS, Site, entries, sites
 from transparency.witness.monitor_state import MonitorFolder
 
@@ -114,3 +114,41 @@ def test_slips_are_said_in_one_line(run: Run, folder: Path, words: tuple[str, ..
     result = run("monitor", *words, "--once", "--state", "state")
 
     assert (result.exit_code, len(result.stderr.splitlines()), why in result.stderr) == (64, 1, True)
+
+
+async def test_a_split_view_is_1_whatever_is_asked_until_it_is_acknowledged_by_name(folder: Path) -> None:
+    async with sites(2) as (log, fork):
+        log.publish(entries("a", 20))
+        assert (await monitor(folder, *known(log))).returncode == 0
+        fork.publish(entries("b", 12, common=5))
+        assert (await monitor(folder, *known(fork))).returncode == 1
+        shown = await monitor(folder, *known(log))
+        assert (shown.returncode, b"20 entries followed, 1 alarm\n" in shown.stderr) == (1, True)
+
+        other = await monitor(folder, "--state", "state", "--acknowledge-split-view", "other.example")
+        assert (other.returncode, len(other.stderr.splitlines())) == (66, 1)
+        loud = await monitor(folder, "--state", "state", "--acknowledge-split-view", KEYS[0].name)
+
+        assert (loud.returncode, b"put aside: split-view" in loud.stderr) == (0, True)
+        assert (await monitor(folder, *known(log))).returncode == 0
+        assert list((folder / "state").rglob("split-view-*.evidence")), "the evidence stays"
+
+
+async def test_what_could_not_be_compared_is_said_and_75(folder: Path) -> None:
+    async with sites(2) as (log, witness):
+        log.publish(entries("a", 20))
+        witness.publish(entries("a", 30), cosigned_by=[W1])
+        lines = [f"log {KEYS[0].text} {log.url}", f"witness w {W1.vkey.text} {witness.url}", "quorum none"]
+        (folder / "policy").write_text("".join(f"{line}\n" for line in lines))
+
+        result = await monitor(folder, "--policy", "policy", "--state", "state", "--once")
+
+        assert (result.returncode, b"could not be compared yet" in result.stderr) == (75, True)
+
+
+def test_a_state_that_is_a_file_is_said(run: Run, folder: Path) -> None:
+    (folder / "policy").write_text("")
+
+    result = run("monitor", "http://127.0.0.1:9/", "--log-vkey", KEYS[0].text, "--state", "policy", "--once")
+
+    assert (result.exit_code, "is a file" in result.stderr) == (64, True)

@@ -28,7 +28,7 @@ async def test_an_honest_log_is_followed_and_rebuilt_from_its_entries(tmp_path: 
             assert (found.alarms, found.sizes) == ([], {ORIGIN: size})
             state = MonitorFolder(tmp_path).load(ORIGIN)
             assert state.last is not None
-            assert (state.edge.size, state.edge.root()) == (size, state.last.checkpoint.root)
+            assert (state.trail.size, state.trail.root()) == (size, state.last.checkpoint.root)
         assert watcher.events == []
 
 
@@ -83,7 +83,7 @@ async def test_a_mirror_that_is_only_behind_is_no_split_view(tmp_path: Path) -> 
         assert await watcher.codes() == []
         other.publish(entries("a", 600))
         assert await watcher.codes() == []
-        assert MonitorFolder(tmp_path).load(ORIGIN).edge.size == 600
+        assert MonitorFolder(tmp_path).load(ORIGIN).trail.size == 600
 
 
 def asking(*witnesses: tuple[VerifierKey, str]) -> WitnessPolicy:
@@ -215,10 +215,10 @@ async def test_a_flipped_bit_in_a_tile_or_entry_is_found(tmp_path: Path, path: s
         log.spoil[path] = good[:-1] + bytes([good[-1] ^ 1])
 
         assert await watcher.codes() == ["bad-tile"]
-        assert MonitorFolder(tmp_path).load(ORIGIN).edge.size == 10, "what was not checked is not followed"
+        assert MonitorFolder(tmp_path).load(ORIGIN).trail.size == 10, "what was not checked is not followed"
         log.spoil.clear()
         assert await watcher.codes() == []
-        assert MonitorFolder(tmp_path).load(ORIGIN).edge.size == 300
+        assert MonitorFolder(tmp_path).load(ORIGIN).trail.size == 300
 
 
 async def test_what_does_not_answer_and_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
@@ -245,14 +245,14 @@ async def test_an_empty_tree_has_one_root(tmp_path: Path) -> None:
 def test_a_damaged_state_is_an_error_and_never_a_new_beginning(tmp_path: Path) -> None:
     folder = MonitorFolder(tmp_path)
     state = MonitorState(ORIGIN, since=NOW)
-    state.edge.extend([leaf_hash(each) for each in entries("a", 11)])
+    state.trail = state.trail.extended([leaf_hash(each) for each in entries("a", 11)])
     folder.save(state)
     loaded = folder.load(ORIGIN)
-    assert (loaded.edge.hashes, loaded.since) == (state.edge.hashes, NOW)
+    assert (loaded.trail.root(), loaded.since) == (state.trail.root(), NOW)
 
     path = next(tmp_path.rglob("state.json"))
     good = path.read_text()
-    for bad in ("", "{}", good.replace('"size": "11"', '"size": "12"'), good.replace(ORIGIN, "other.example")):
+    for bad in ("", "{}", good.replace('"size": "0"', '"size": "1"'), good.replace(ORIGIN, "other.example")):
         path.write_text(bad)
         with pytest.raises(MalformedError, match=r"state\.json"):
             folder.load(ORIGIN)

@@ -21,7 +21,7 @@ from transparency.client.retry import Backoff
 from transparency.client.transport import Answer, Connected, Request, Transport
 from transparency.errors import NoteError, ProofError, ServiceRefusedError, UnreachableError
 from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, leaf_hash, pair_up, pair_up_bytes
-from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
+from transparency.merkle.proofs import complete_subtrees, consistency_path, inclusion_path, root_at
 from transparency.merkle.tiles import HEIGHT, WIDTH, TileHashes, tile_path, tile_width, widths
 from transparency.notes.bundle import MAX_ENTRY, read_bundle
 from transparency.notes.checkpoint import Checkpoint
@@ -145,6 +145,10 @@ class TiledTree:
     async def root_at(self, size: int) -> bytes:
         """The root when the log had *size* entries."""
         return await self._computed(lambda read: root_at(size, read), size)
+
+    async def subtrees(self, size: int) -> list[bytes]:
+        """The complete subtrees of the first *size* entries: what a CompactRange goes on from."""
+        return await self._computed(lambda read: [read(*each) for each in complete_subtrees(0, size)], size)
 
     async def inclusion_path(self, index: int) -> list[bytes]:
         return await self._computed(lambda read: inclusion_path(index, self.size, read), index + 1)

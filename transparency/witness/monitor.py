@@ -2,14 +2,13 @@
 
 A round is: ask every URL for the checkpoint and every witness for the last it cosigned; compare all of them with each
 other and with what was shown before (monitor_compare.py); read the entries that are new and rebuild the tree from them;
-remember the tree. The state moves on only over what was checked, and never after a split view: what was signed first is
-kept, because it is half of the evidence.
+remember the tree. The state moves on only over what was checked, and not while a split view is active: what was signed
+first stays what everything is held against, until somebody acknowledges that it happened.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import ssl
 from collections import defaultdict
@@ -22,32 +21,20 @@ from transparency.client.retry import Backoff
 from transparency.client.tiles import TileClient, TiledTree
 from transparency.client.transport import Transport
 from transparency.display import iso_utc
-from transparency.errors import (
-    ProofError,
-    ServiceRefusedError,
-    SignatureInvalidError,
-    TransparencyError,
-    UnreachableError,
-)
-from transparency.merkle.compact_range import CompactRange
-from transparency.merkle.hashing import HASH_SIZE, leaf_hash
-from transparency.merkle.proofs import root_from_inclusion
-from transparency.merkle.tiles import WIDTH
-from transparency.notes.cosignature import verify_cosignatures
+from transparency.errors import ProofError, ServiceRefusedError, TransparencyError, UnreachableError
 from transparency.notes.policy import WitnessPolicy
 from transparency.notes.vkey import VerifierKey
-from transparency.verifier.evidence import Evidence, log_times
-from transparency.witness.monitor_alarms import STAYING, Alarm, Match
+from transparency.witness.monitor_alarms import Alarm, Looked, Match
 from transparency.witness.monitor_calls import Calls
-from transparency.witness.monitor_compare import compare, tile_alarm
+from transparency.witness.monitor_checks import Checks
+from transparency.witness.monitor_compare import Followed, compare, tile_alarm
 from transparency.witness.monitor_rollback import find_rollback
 from transparency.witness.monitor_state import MonitorFolder, MonitorState
-from transparency.witness.monitor_views import View, ask_witness, look
+from transparency.witness.monitor_trail import first_trail, longer_trail
+from transparency.witness.monitor_views import View, ask_witnesses, look
 from transparency.witness.monitor_watch import search_new
 
 FROZEN_AFTER: Final = 24 * 60 * 60
-LAG: Final = 600
-"""How long a log may be behind what a witness has cosigned, or this monitor has followed: caches keep old ones."""
 
 Event = dict[str, Any]
 
@@ -75,19 +62,23 @@ class MonitorSettings:
 class Round:
     """What one round found: the alarms that hold now, the entries watched for, and the size followed of each log.
 
-    ``answered``: how many of the URLs gave a checkpoint.
+    ``answered``: how many of the URLs gave a checkpoint. ``waiting``: what could be compared with nothing yet, in
+    words. ``untold``: whether a webhook or command failed.
     """
 
     alarms: list[Alarm] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     answered: int = 0
+    waiting: list[str] = field(default_factory=list)
+    untold: bool = False
 
 
 @dataclass(slots=True)
-class _Followed:
+class _Result:
     """What following one log gave; ``watched``: up to where it was searched, if it was."""
 
+    looked: Looked
     alarms: list[Alarm] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     watched: int | None = None
@@ -109,6 +100,7 @@ class Monitor:
         self._clock = clock
         self._say = say
         self._calls = calls
+        self._checks = Checks(settings.keys, settings.policy, settings.frozen_after, self._observed)
         options: dict[str, Any] = {"timeout": settings.timeout, "retries": settings.retries, "tls": settings.tls}
         self._clients = [TileClient(url, **options) for url in settings.urls]
         self._logs = [LogClient(url, token=settings.token, **options) for url in settings.urls if settings.watches]
@@ -144,34 +136,46 @@ class Monitor:
             else:
                 # What does not answer is of the log that it was last seen to be; of none, if it never answered.
                 known = next((origin for origin, state in states.items() if each.place in state.served), "")
-                lost[known].append(each)
+                lost[known].append(replace(each, origin=known))
         found = Round(answered=sum(isinstance(each, View) for each in seen))
+        heard = {each.place for each in seen if isinstance(each, View) or each.code != "unreachable"}
         for origin in origins:
-            followed = await self._follow(states[origin], views[origin])
-            followed.alarms[:0] = lost[origin]
-            await self._settle(states[origin], followed, found)
+            result = await self._follow(states[origin], views[origin], heard)
+            result.alarms[:0] = lost[origin]
+            await self._settle(states[origin], result, found)
         nobody = self._folder.load("")
         if lost[""] or nobody.active:
-            await self._settle(nobody, _Followed(lost[""]), found)
+            answered = {each.place for each in seen if isinstance(each, View)}
+            await self._settle(nobody, _Result(Looked(answered, heard), lost[""]), found)
         return found
 
-    async def _follow(self, state: MonitorState, shown: Sequence[View]) -> _Followed:
+    async def _follow(self, state: MonitorState, shown: Sequence[View], heard: set[str]) -> _Result:
         """Everything about one log; what is wrong with it, and what was watched for and is there."""
-        if not shown and state.last is None:
-            return _Followed()
-        known = [View("what was followed before", state.last)] if state.last is not None else []
-        known += [View(f"{url} before", signed) for url, signed in state.served.items()]
-        witnesses, silent = await self._witnesses(state.origin)
-        alarms = self._rollbacks(state, shown, witnesses)
-        compared = await compare(known, [*shown, *witnesses])
-        alarms += silent + compared.alarms
-        if compared.reference is not None and compared.tree is not None and not compared.split:
+        if not shown and state.last is None and not state.waiting:
+            return _Result(Looked(set(), heard))
+        followed = None
+        if state.last is not None:
+            followed = Followed(View(state.place, state.last, when=" before"), state.trail)
+        known = [View(url, signed, when=" before") for url, signed in state.served.items()]
+        waiting = [View(place, signed, when=" before") for place, signed in state.waiting]
+        asked = await ask_witnesses(self._settings.policy, state.origin, self._settings.keys, self._transport)
+        alarms = self._rollbacks(state, shown, asked.views)
+        suspects = {key.split(" ", 1)[1] for key in state.active if key.startswith("bad-tile ")}
+        compared = await compare(known, [*shown, *asked.views], waiting, followed, suspects)
+        state.wait_for((view.place, view.signed) for view in compared.waiting)
+        alarms += asked.alarms + compared.alarms
+        if compared.reference is not None and compared.tree is not None and not compared.split and not state.split:
             alarms += await self._advance(state, compared.reference, compared.tree)
-        alarms += self._quorum(shown)
-        alarms += self._standing_still(state, shown, witnesses)
-        followed = _Followed(alarms)
-        await self._watch(state, shown, followed)
-        return followed
+        alarms += self._checks.not_compared(state, compared.waiting)
+        alarms += self._checks.quorum(shown)
+        now = int(self._clock())
+        alarms += self._checks.standing_still(state, shown, [*asked.views, *compared.waiting], now)
+        answered = {view.place for view in (*shown, *asked.views)}
+        failed = {alarm.place for alarm in alarms if alarm.code == "bad-tile"}
+        looked = Looked(answered, heard | asked.heard, compared.read - failed)
+        result = _Result(looked, alarms)
+        await self._watch(state, shown, result)
+        return result
 
     def _rollbacks(self, state: MonitorState, shown: Sequence[View], witnesses: Sequence[View]) -> list[Alarm]:
         seen = [*state.served.values(), *([] if state.last is None else [state.last])]
@@ -186,127 +190,73 @@ class Monitor:
                 state.served[view.place] = view.signed
         return [alarm for alarm in found if alarm is not None]
 
-    async def _witnesses(self, origin: str) -> tuple[list[View], list[Alarm]]:
-        policy = self._settings.policy
-        asked = [] if policy is None else list(policy.witnesses.values())
-        keys = self._settings.keys
-        answers = await asyncio.gather(*(ask_witness(each, origin, keys, self._transport) for each in asked))
-        views = [each for each in answers if isinstance(each, View)]
-        return views, [each for each in answers if isinstance(each, Alarm)]
-
     async def _advance(self, state: MonitorState, view: View, tree: TiledTree) -> list[Alarm]:
         """Rebuild the tree from the entries that are new. It continues the last one: that was compared."""
         if state.last is not None and view.size <= state.last.checkpoint.size:
             return []
         try:
             if state.last is None and not self._settings.from_start:
-                edge = await _edge(tree)
+                trail = await first_trail(tree)
                 state.watched = view.size
             else:
-                edge = await _extended(state.edge, tree)
-            if edge.root() != view.root:
-                raise ProofError(f"the entries up to {view.size} do not give the root that was signed")  # noqa: TRY301 - one handler
+                trail = await longer_trail(state.trail, tree)
         except (ProofError, UnreachableError, ServiceRefusedError) as error:
             return [tile_alarm(view, error)]
-        state.last, state.edge, state.since = view.signed, edge, int(self._clock())
+        state.last, state.place, state.trail, state.since = view.signed, view.place, trail, int(self._clock())
         return []
 
-    def _quorum(self, shown: Sequence[View]) -> list[Alarm]:
-        policy = self._settings.policy
-        if policy is None:
-            return []
-        alarms = []
-        for view in shown:
-            try:
-                result = policy.check(view.signed)
-            except TransparencyError as error:
-                detail = f"a signature on the checkpoint of {view.size} does not hold: {error}"
-            else:
-                if result.ok:
-                    continue
-                names = ", ".join(result.missing)
-                detail = f"the checkpoint of {view.size} has {len(result.counted)} cosignatures; not of {names}"
-            evidence = Evidence("missing-quorum", (view.note,), observed=(self._observed(detail),))
-            alarms.append(Alarm("missing-quorum", view.origin, view.place, detail, evidence))
-        return alarms
-
-    def _standing_still(self, state: MonitorState, shown: Sequence[View], witnesses: Sequence[View]) -> list[Alarm]:
-        """Nothing new for long, or less than there is: such a log may be growing where others look at it."""
-        now = int(self._clock())
-        most = max((view.size for view in shown), default=0)
-        followed = [] if state.last is None else [View("this monitor", state.last)]
-        ahead = max((*witnesses, *followed), key=lambda view: view.size, default=None)
-        if not shown or ahead is None or ahead.size <= most:
-            state.ahead = None
-        elif state.ahead is None:
-            state.ahead = now
-        if state.ahead is not None and ahead is not None and now - state.ahead >= LAG:
-            detail = f"shows {most} entries since {iso_utc(state.ahead)}, and {ahead.place} has seen {ahead.size}"
-            return [self._frozen(state, ahead, detail)]
-        alive = max((state.since, *(self._signed_at(view, now) for view in shown)))
-        if shown and state.last is not None and now - alive >= self._settings.frozen_after:
-            detail = f"{state.last.checkpoint.size} entries, and nothing newer than {iso_utc(alive)}"
-            return [self._frozen(state, View(shown[0].place, state.last), detail)]
-        return []
-
-    def _signed_at(self, view: View, now: int) -> int:
-        """The newest time that the log or a witness signed with a checkpoint: a log without new entries lives too."""
-        times = [*log_times(view.signed, self._settings.keys).values()]
-        if self._settings.policy is not None:
-            witnesses = [witness.key for witness in self._settings.policy.witnesses.values()]
-            with contextlib.suppress(SignatureInvalidError):
-                times += [each.time for each in verify_cosignatures(view.signed, witnesses)]
-        return max((time for time in times if time <= now), default=0)
-
-    def _frozen(self, state: MonitorState, view: View, detail: str) -> Alarm:
-        evidence = Evidence("frozen", (view.note,), observed=(self._observed(detail),))
-        return Alarm("frozen", state.origin, view.place, detail, evidence)
-
-    async def _watch(self, state: MonitorState, shown: Sequence[View], followed: _Followed) -> None:
+    async def _watch(self, state: MonitorState, shown: Sequence[View], result: _Result) -> None:
         size = 0 if state.last is None else state.last.checkpoint.size
         if size <= state.watched:
             return
         if not self._settings.watches:
-            followed.watched = size
+            result.watched = size
             return
         places = {view.place for view in shown}
         client = next((each for each in self._logs if str(each.url) in places), None)
         if client is None:
+            result.looked = replace(result.looked, searched=False)
             return
         try:
             for watch in self._settings.watches:
                 hits = search_new(client, state.origin, watch, state.watched, size)
-                followed.matches += [match async for match in hits]
+                result.matches += [match async for match in hits]
         except TransparencyError as error:
             # All of them are asked for again: better twice than never.
-            followed.matches.clear()
-            followed.alarms.append(Alarm("watch-failed", state.origin, str(client.url), str(error)))
+            result.matches.clear()
+            result.alarms.append(Alarm("watch-failed", state.origin, str(client.url), str(error)))
         else:
-            followed.watched = size
+            result.watched = size
 
-    async def _settle(self, state: MonitorState, followed: _Followed, found: Round) -> None:
+    async def _settle(self, state: MonitorState, result: _Result, found: Round) -> None:
         """Tell what is new, and what has ended; then keep the state. What could not be told is new again next time."""
-        alarms = followed.alarms
-        told = [await self._tell(match.to_json()) for match in followed.matches]
-        if followed.watched is not None and all(told):
-            state.watched = followed.watched
+        alarms = result.alarms
+        told = [await self._tell(match.to_json(), found) for match in result.matches]
+        if result.watched is not None and all(told):
+            state.watched = result.watched
         for alarm in alarms:
-            if alarm.key not in state.active and await self._tell(self._event(state.origin, alarm)):
+            if alarm.key not in state.active and await self._tell(self._event(state.origin, alarm), found):
                 state.active[alarm.key] = alarm.detail
         current = {alarm.key for alarm in alarms}
         for key in [key for key in state.active if key not in current]:
             code, place = key.split(" ", 1)
             event = {"event": "ended", "code": code, "log": state.origin, "place": place}
-            if code not in STAYING and await self._tell(event):
+            if result.looked.has_ended(code, place) and await self._tell(event, found):
                 del state.active[key]
         self._folder.save(state)
         found.alarms += alarms
-        found.matches += followed.matches
+        # What was signed stays signed, also while nobody shows it.
+        standing = [key for key in state.split if key not in current]
+        found.alarms += [Alarm("split-view", state.origin, key.split(" ", 1)[1], state.active[key]) for key in standing]
+        found.matches += result.matches
+        found.waiting += [f"{signed.checkpoint.size} entries at {place}" for place, signed in state.waiting]
         if state.last is not None:
             found.sizes[state.origin] = state.last.checkpoint.size
 
     def _event(self, origin: str, alarm: Alarm) -> Event:
         event = {**alarm.to_json(), "log": origin, "time": iso_utc(int(self._clock()))}
+        for view, shown in zip(alarm.views, event.get("views", ()), strict=True):
+            shown["cosigned-by"] = self._checks.cosigners(view)
         if alarm.evidence is not None:
             # Named by what is in it, but for when it was observed: what is told again is not kept again.
             name = hashlib.sha256(replace(alarm.evidence, observed=()).to_bytes()).hexdigest()[:16]
@@ -314,38 +264,13 @@ class Monitor:
             event["evidence"] = str(path)
         return event
 
-    async def _tell(self, event: Event) -> bool:
+    async def _tell(self, event: Event, found: Round) -> bool:
         self._say(event)
         problem = "" if self._calls is None else await self._calls.tell(event)
         if problem:
-            self._say({"event": "not-told", "detail": problem})
+            found.untold = True
+            self._say({"event": "not-told", "log": event["log"], "place": event["place"], "detail": problem})
         return not problem
 
     def _observed(self, detail: str) -> str:
         return f"{iso_utc(int(self._clock()))}: {detail}"
-
-
-async def _extended(edge: CompactRange, tree: TiledTree) -> CompactRange:
-    """The tree before, with the entries after it appended; each of them was checked against its tile."""
-    edge = edge.copy()
-    leaves: list[bytes] = []
-    async for _, entry in tree.entries(edge.size):
-        leaves.append(leaf_hash(entry))
-        if len(leaves) == WIDTH:
-            edge.extend(leaves)
-            leaves.clear()
-    edge.extend(leaves)
-    return edge
-
-
-async def _edge(tree: TiledTree) -> CompactRange:
-    """The complete subtrees of a tree, read off the path of its last leaf: the siblings on its way are all of them."""
-    if not tree.size:
-        return CompactRange()
-    last = tree.size - 1
-    path = await tree.inclusion_path(last)
-    at = last % WIDTH * HASH_SIZE
-    leaf = (await tree.tile(0, last // WIDTH))[at : at + HASH_SIZE]
-    below = (tree.size & -tree.size).bit_length() - 1
-    subtree = root_from_inclusion(leaf, (1 << below) - 1, 1 << below, path[:below])
-    return CompactRange(tree.size, [*reversed(path[below:]), subtree])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,7 @@ from transparency.errors import ServiceRefusedError, SignatureInvalidError, Tran
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint, origin_hash
 from transparency.notes.numbers import MAX_BYTES
-from transparency.notes.policy import PolicyWitness
+from transparency.notes.policy import WitnessPolicy
 from transparency.notes.vkey import VerifierKey
 from transparency.witness.monitor_alarms import Alarm
 
@@ -24,11 +25,15 @@ _NOT_FOUND: Final = 404
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A checkpoint that the log signed, and where it was seen. ``client`` reads the tiles there, if it has any."""
+    """A checkpoint that the log signed, and where it was seen. ``client`` reads the tiles there, if it has any.
+
+    ``when``: words after the place, of what is not seen now.
+    """
 
     place: str
     signed: SignedCheckpoint
     client: TileClient | None = None
+    when: str = ""
 
     @property
     def origin(self) -> str:
@@ -57,16 +62,35 @@ async def look(client: TileClient, keys: Collection[VerifierKey]) -> View | Alar
     return _opened(data, keys, place, client)
 
 
-async def ask_witness(
-    witness: PolicyWitness, origin: str, keys: Collection[VerifierKey], transport: Transport
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the witnesses of a policy answered; ``heard``: those that answered at all."""
+
+    views: list[View]
+    alarms: list[Alarm]
+    heard: set[str]
+
+
+async def ask_witnesses(
+    policy: WitnessPolicy | None, origin: str, keys: Collection[VerifierKey], transport: Transport
+) -> Asked:
+    """What each witness last cosigned of a log (W-4). One with several keys has several lines, and is asked once."""
+    by_url = {each.url: each for each in reversed([] if policy is None else list(policy.witnesses.values()))}
+    asked = [(f"witness {each.name}", url) for url, each in reversed(by_url.items()) if url is not None]
+    answers = await asyncio.gather(*(_ask_witness(place, url, origin, keys, transport) for place, url in asked))
+    views = [each for each in answers if isinstance(each, View)]
+    alarms = [each for each in answers if isinstance(each, Alarm)]
+    silent = {alarm.place for alarm in alarms if alarm.code == "unreachable"}
+    return Asked(views, alarms, {place for place, _ in asked} - silent)
+
+
+async def _ask_witness(
+    place: str, url: str, origin: str, keys: Collection[VerifierKey], transport: Transport
 ) -> View | Alarm | None:
-    """What a witness last cosigned of a log (W-4); None where it never did, or where nobody knows its URL."""
-    if witness.url is None:
-        return None
-    place = f"witness {witness.name}"
+    """What one witness last cosigned; None where it never did."""
     try:
-        url = base_url(witness.url) / origin_hash(origin) / "checkpoint"
-        answer = await transport.send(Request("GET", URL(str(url)), {"Accept": "text/plain"}, None, MAX_BYTES))
+        path = base_url(url) / origin_hash(origin) / "checkpoint"
+        answer = await transport.send(Request("GET", URL(str(path)), {"Accept": "text/plain"}, None, MAX_BYTES))
     except ServiceRefusedError as error:
         return None if error.status == _NOT_FOUND else Alarm("unreachable", origin, place, str(error))
     except TransparencyError as error:
