@@ -32,6 +32,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks._common import ES256, ISS, make_statements, percentile
+from benchmarks._load import children_of
 from transparency.cose.keys import PrivateKey
 
 TRANSPARENCY = [sys.executable, "-m", "transparency"]
@@ -202,9 +203,13 @@ def raise_file_limit() -> None:
 
 
 def rss(pid: int) -> float:
-    """Megabytes of the server in memory."""
+    """Resident megabytes of the server and its workers."""
+    return sum(_resident(each) for each in (pid, *children_of(pid)))
+
+
+def _resident(pid: int) -> float:
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
+    return int(line.split()[1]) / 1000
 
 
 def connections(pid: int) -> int:
