@@ -25,6 +25,7 @@ from tests.verifier.world import (
     with_unprotected,
 )
 from transparency.cose import labels
+from transparency.cose.cbor import encode
 from transparency.cose.sign1 import Sign1
 from transparency.merkle.proofs import inclusion_path
 from transparency.statements.receipt import inclusion_receipt, sign_head
@@ -32,6 +33,7 @@ from transparency.statements.statement import Statement, sign_envelope
 from transparency.statements.transparent import attach_receipts, receipts_of
 from transparency.verifier import IssuerTrust, LogTrust, Options, Report, TrustedKey, TrustStore, Verifier
 from transparency.verifier import express as express_module
+from transparency.verifier.templates import MAX_TEMPLATES
 
 SESSION = (RECORDS / "session.vac.json").read_bytes()
 JSON = "application/json"
@@ -65,10 +67,16 @@ KINDS = [
     (trust(), Options(receipt_only=True)),
     (TrustStore.from_keys([LOG_KEY.public]), Options(receipt_only=True)),
 ]
-WARM = [Verifier(*kind) for kind in KINDS]
-for verifier in WARM:
-    for each in FILES[:2]:
-        verifier.verify(each)
+
+
+def warmed(kind: tuple[TrustStore, Options]) -> Verifier:
+    """A verifier that has the head of FILES settled."""
+    verifier = Verifier(*kind)
+    verifier.verify(FILES[0])
+    return verifier
+
+
+WARM = [warmed(kind) for kind in KINDS]
 
 
 def went_short(verifier: Verifier, data: bytes) -> bool:
@@ -192,9 +200,8 @@ def test_a_head_signed_anew_over_another_root_is_verified_and_not_taken_for_the_
 
 def test_memories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(express_module, "MAX_SETTLED", 2)
-    monkeypatch.setattr(express_module, "MAX_SIGNERS", 2)
     verifier, log = Verifier(bare()), Log()
-    for number in range(6):
+    for number in range(12):
         data = statement(b"1", iss=f"https://{number}.example")
         place = log.add(Statement.from_bytes(data).entry)
         root = log.root(len(log.entries))
@@ -206,4 +213,36 @@ def test_memories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert verifier._express is not None
     assert len(verifier._express._settled) == 2
-    assert len(verifier._express._signers) <= 2
+    assert len(verifier._express._templates._known) == MAX_TEMPLATES
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_a_header_known_but_for_subject_and_time_means_what_decoding_it_gives(draw: st.DataObject) -> None:
+    known = Sign1.from_bytes(FILES[7]).protected
+    subject, time = b"\x02\x6durn:example:7", (1_772_000_007).to_bytes(4, "big")
+    assert known.count(subject) == known.count(b"\x06\x1a" + time) == 1
+    letters = draw.draw(st.text("abcXYZ019:/.-~_ \u00e9\x00", max_size=40)).encode()
+    head = draw.draw(st.sampled_from([b"", encode(letters.decode())[: -len(letters) or None], b"\x78", b"\x60"]))
+    other_time = draw.draw(
+        st.sampled_from([time, bytes(4), b"\x00\x00\xff\xff", b"\x00\x01\x00\x00", b"\xff" * 4, b""])
+    )
+    changed = known.replace(subject, b"\x02" + head + letters).replace(time, other_time)
+    for verifier in map(warmed, KINDS):
+        express = verifier._express
+        assert express is not None
+        assert express._templates.find(known) is not None
+
+        found = express._templates.find(changed)
+
+        if found is not None:
+            assert found == express._read_header(changed)
+
+
+def test_a_header_with_another_subject_and_time_needs_no_decoding() -> None:
+    protected = Sign1.from_bytes(FILES[39]).protected
+
+    for verifier in map(warmed, KINDS):
+        assert verifier._express is not None
+        assert verifier._express._templates.find(protected) is not None
+        assert len(verifier._express._templates._known) == 1

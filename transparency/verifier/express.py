@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from transparency.cose import cbor, labels
 from transparency.cose.sign1 import MAX_PROTECTED
@@ -30,6 +30,7 @@ from transparency.verifier.receipt_reader import HASH_HEADS, HASH_SIZES, VDP, Pl
 from transparency.verifier.record_checks import may_be_record
 from transparency.verifier.report import Answer, Facts, Report
 from transparency.verifier.statement_checks import ENVELOPE_LABELS, are_usual
+from transparency.verifier.templates import Templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +42,8 @@ if TYPE_CHECKING:
     from transparency.verifier.trust import IssuerKey, KeyIndex
 
 MAX_SETTLED: Final = 1024
-MAX_SIGNERS: Final = 1024
 MAX_ANSWERS: Final = 64
-# Of a receipt's signature and of an issuer's name with kid: what is larger is not remembered.
+# Of a receipt's signature: a larger one is not remembered.
 _MAX_BYTES: Final = 1024
 _EMPTY_MAP: Final = b"\xa0"
 _ONE_LABEL: Final = {labels.RECEIPTS}
@@ -59,6 +59,8 @@ _NEVER_WITH_RECORD: Final = _NEVER | {
 
 Asked = tuple["IssuerKey | None", int]
 """Who signed the statement, None where that is not asked, and its alg."""
+_Meaning = tuple["IssuerKey | None", int, object]
+"""The same with the content type: all that is taken from a usual header."""
 
 
 class _Settled(NamedTuple):
@@ -84,7 +86,7 @@ class Ready(NamedTuple):
 
 
 class Express:
-    """Answers what was answered before; bounded memories of heads, of answers and of who signs."""
+    """Answers what was answered before; bounded memories of heads, of answers and of headers."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class Express:
         self._never = _NEVER if receipt_only else _NEVER_WITH_RECORD
         self._issuers_asked = keys.has_issuers or not receipt_only
         self._settled: dict[bytes, _Settled] = {}
-        self._signers: dict[tuple[bytes, str], IssuerKey | None] = {}
+        self._templates: Templates[_Meaning] = Templates()
 
     def begin(self, data: bytes) -> Ready | None:  # noqa: PLR0911 - every None is the long way
         """Show all but the signature; None for the long way."""
@@ -121,7 +123,7 @@ class Express:
             signature, end = cbor.read_bstr(data, tail)
             if end != len(data):
                 return None
-            asked = self._asked(cbor.decode(protected), payload)
+            asked = self._asked(protected, payload)
             if asked is None:
                 return None
             signer, alg = asked
@@ -165,7 +167,7 @@ class Express:
             return
         if len(receipt.signature) > _MAX_BYTES or message.payload is None or set(message.unprotected) != _ONE_LABEL:
             return
-        asked, answer = self._asked(message.headers, message.payload), Answer(checks)
+        asked, answer = self._asked(message.protected, message.payload), Answer(checks)
         if asked is None or asked[0] is not signer or answer.verdict(self._required) == "failed":
             return
         opening, ending = b"\x83" + cbor.encode(receipt.size), b"\xf6" + cbor.bstr(receipt.signature)
@@ -191,7 +193,7 @@ class Express:
         if length < 0 or receipt[start:at] != opening or receipt[end:] != ending:
             return None
         index, at = read_head(receipt, at, 0x00)
-        count, at = read_head(receipt, at, 0x80)
+        count, at = (receipt[at] - 0x80, at + 1) if receipt[at] < 0x98 else read_head(receipt, at, 0x80)
         if not 0 <= index < size or not 0 <= count <= MAX_PATH or at + STEP * count != end:
             return None
         path = receipt[at:end]
@@ -199,8 +201,20 @@ class Express:
             return None
         return self._climber.root(sha256(b"\x00" + entry).digest(), index, size, path)
 
-    def _asked(self, headers: Any, payload: bytes) -> Asked | None:  # noqa: ANN401, PLR0911 - any CBOR value; as above
-        """Whose signature to verify; None for headers that a check could have more to say of."""
+    def _asked(self, protected: bytes, payload: bytes) -> Asked | None:
+        """Whose signature to verify; None where a check could have more to say of header or payload."""
+        means = self._templates.find(protected)
+        if means is None:
+            means = self._read_header(protected)
+            if means is None:
+                return None
+        signer, alg, content_type = means
+        if not self._receipt_only and may_be_record(content_type, payload):
+            return None
+        return signer, alg
+
+    def _read_header(self, protected: bytes) -> _Meaning | None:
+        headers = cbor.decode(protected)
         if type(headers) is not dict or not self._never.isdisjoint(headers):
             return None
         kid, claims, alg = headers.get(labels.KID), headers.get(labels.CWT_CLAIMS), headers.get(labels.ALG)
@@ -211,25 +225,19 @@ class Express:
             return None
         if not LABEL_TYPES.issuperset(map(type, headers)):
             return None
-        if not self._receipt_only and may_be_record(headers.get(labels.CONTENT_TYPE), payload):
-            return None
-        if not self._issuers_asked:
-            return None, alg
-        try:
-            signer = self._signers[kid, iss]
-        except KeyError:
+        signer = None
+        if self._issuers_asked:
             signer = self._find_signer(kid, iss)
-        return None if signer is None else (signer, alg)
+            if signer is None:
+                return None
+        means = (signer, alg, headers.get(labels.CONTENT_TYPE))
+        self._templates.remember(protected, headers, sub, claims.get(labels.CLAIM_IAT), means)
+        return means
 
     def _find_signer(self, kid: bytes, iss: str) -> IssuerKey | None:
         """The one key that may have signed, if it is known of no end."""
         keys = self._keys.issuers(kid, iss)
-        signer = keys[0] if len(keys) == 1 and self._keys.end_of(keys[0]) is None else None
-        if len(kid) + len(iss) <= _MAX_BYTES:
-            if len(self._signers) >= MAX_SIGNERS:
-                self._signers.clear()
-            self._signers[kid, iss] = signer
-        return signer
+        return keys[0] if len(keys) == 1 and self._keys.end_of(keys[0]) is None else None
 
 
 def _facts(again: Callable[[bytes], Report], data: bytes) -> Facts:

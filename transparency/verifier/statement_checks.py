@@ -31,7 +31,7 @@ _SUPPLIED: Final = Check("payload", "passed", "supplied beside the statement")
 ENVELOPE_LABELS: Final = frozenset({labels.PAYLOAD_HASH_ALG, labels.PREIMAGE_CONTENT_TYPE, labels.PAYLOAD_LOCATION})
 _NAMES: Final = (labels.CLAIM_ISS, labels.CLAIM_SUB)
 # What most issuers and subjects are called: a URI of few kinds of characters, or a name without a colon.
-_USUAL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[A-Za-z0-9._~/:-]{1,200}|[A-Za-z0-9._~/-]{1,200}")
+USUAL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[A-Za-z0-9._~/:-]{1,200}|[A-Za-z0-9._~/-]{1,200}")
 _LAST_USUAL_TIME: Final = 1 << 40
 
 
@@ -127,7 +127,7 @@ def are_usual(claims: Mapping[Any, Any], iss: str, sub: str) -> bool:
     for key, value in claims.items():
         if key not in _NAMES and not (key == labels.CLAIM_IAT and type(value) is int and 0 <= value < _LAST_USUAL_TIME):
             return False
-    return _USUAL_NAME.fullmatch(iss) is not None and _USUAL_NAME.fullmatch(sub) is not None
+    return USUAL_NAME.fullmatch(iss) is not None and USUAL_NAME.fullmatch(sub) is not None
 
 
 def check_payload(subject: Subject, payload: bytes | None) -> Check:
