@@ -26,7 +26,7 @@ from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore
 from transparency.statements.statement import entry_id
 
-MAX_TURN_SECONDS = 0.5
+MAX_TURN_SECONDS = 1.0
 ROUTE = "/entries"
 BATCH_ROUTE = "/entries/batch"
 _METHOD = "POST"
