@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.notes.world import ORIGIN
 from tests.witness.served import NAME, make_witness, served
-from tests.witness.trees import request, signer_of, tree_of
+from tests.witness.trees import note_of, request, signer_of, tree_of
 from transparency.errors import (
     FolderOwnedError,
     LogUnusableError,
@@ -20,10 +22,12 @@ from transparency.errors import (
     TipMovedError,
 )
 from transparency.log.mark import default_path
+from transparency.notes.note import write_signatures
 from transparency.testing import FakeClock
 from transparency.testing.faults import Fault, FaultyFile
 from transparency.witness.convict import evidence_file
 from transparency.witness.folder import WitnessConfig, WitnessFolder, create_witness
+from transparency.witness.keys import load_keys
 from transparency.witness.record import Evidence, Ground, Move, Record
 from transparency.witness.state import MAX_EVIDENCE, open_state, renew_mark
 
@@ -35,21 +39,29 @@ def folder(tmp_path: Path) -> WitnessFolder:
     return make_witness(tmp_path / "witness")
 
 
-def record(size: int, time: int = 7) -> Record:
-    return Record(size, TREE.root(size), time, b"note %d\n" % size, b"lines\n")
+def record(folder: WitnessFolder, size: int, time: int = 7, origin: str = ORIGIN) -> Record:
+    """What the witness in this folder records; the same each time, although signatures are not."""
+    return _record(str(folder.keys), size, time, origin)
 
 
-def commit(folder: WitnessFolder, *sizes: int) -> None:
+@cache
+def _record(keys: str, size: int, time: int, origin: str) -> Record:
+    checkpoint = TREE.checkpoint(size, origin)
+    lines = load_keys(Path(keys), NAME).cosign(checkpoint, time)
+    return Record(size, checkpoint.root, time, note_of(checkpoint), write_signatures(lines))
+
+
+def commit(folder: WitnessFolder, *sizes: int, origin: str = ORIGIN) -> None:
     with open_state(folder) as state:
         for size in sizes:
-            state.commit([Move(ORIGIN, state.records().get(ORIGIN), record(size))])
+            state.commit([Move(origin, state.records().get(origin), record(folder, size, origin=origin))])
 
 
 def test_what_was_committed_is_there_after_the_next_start(folder: WitnessFolder) -> None:
     commit(folder, 3, 5)
 
     with open_state(folder) as state:
-        assert state.records() == {ORIGIN: record(5)}
+        assert state.records() == {ORIGIN: record(folder, 5)}
         assert state.sequence == 2
 
 
@@ -98,7 +110,7 @@ def test_a_process_that_ended_between_commit_and_mark_goes_on(folder: WitnessFol
     with open_state(folder, open_mark_file=faulty) as state:
         files[0].fail(Fault.FAILS)
         with pytest.raises(StoreError):
-            state.commit([Move(ORIGIN, record(3), record(5))])
+            state.commit([Move(ORIGIN, record(folder, 3), record(folder, 5))])
 
     for _ in range(2):
         with open_state(folder) as state:
@@ -121,17 +133,17 @@ def test_a_folder_is_owned_once_and_a_copy_beside_a_running_witness_is_refused(
 def test_the_compare_and_swap_takes_only_the_record_it_was_decided_on(folder: WitnessFolder) -> None:
     commit(folder, 5)
     for move in (
-        Move(ORIGIN, None, record(6)),
-        Move(ORIGIN, record(4), record(6)),
-        Move(ORIGIN, Record(5, TREE.root(4), 7, b"", b""), record(6)),
-        Move(ORIGIN, record(5), record(4)),
-        Move(ORIGIN, record(5), record(6, time=6)),
-        Move("other.example", record(5), record(6)),
+        Move(ORIGIN, None, record(folder, 6)),
+        Move(ORIGIN, record(folder, 4), record(folder, 6)),
+        Move(ORIGIN, replace(record(folder, 5), root=TREE.root(4)), record(folder, 6)),
+        Move(ORIGIN, record(folder, 5), record(folder, 4)),
+        Move(ORIGIN, record(folder, 5), record(folder, 6, time=6)),
+        Move("other.example", record(folder, 5), record(folder, 6)),
     ):
         with open_state(folder) as state:
             with pytest.raises(TipMovedError):
-                state.commit([Move("fine.example", None, record(1)), move])
-            assert state.records() == {ORIGIN: record(5)}
+                state.commit([Move("fine.example", None, record(folder, 1, origin="fine.example")), move])
+            assert state.records() == {ORIGIN: record(folder, 5)}
 
 
 def test_a_change_past_the_lock_fences_the_earlier_owner(folder: WitnessFolder) -> None:
@@ -142,7 +154,7 @@ def test_a_change_past_the_lock_fences_the_earlier_owner(folder: WitnessFolder) 
         connection.commit()
         connection.close()
         with pytest.raises(TipMovedError):
-            state.commit([Move(ORIGIN, record(5), record(6))])
+            state.commit([Move(ORIGIN, record(folder, 5), record(folder, 6))])
 
 
 def test_a_folder_without_its_mark_is_refused_until_somebody_vouches_for_it(folder: WitnessFolder) -> None:
@@ -206,7 +218,7 @@ def test_forgetting_a_log_is_kept_on_record_for_ever(folder: WitnessFolder) -> N
     commit(folder, 2)
     with open_state(folder) as state:
         (gone,) = state.forgotten()
-        assert (gone.origin, gone.size, gone.forgotten_at, gone.note) == (ORIGIN, 5, 9, record(5).note)
+        assert (gone.origin, gone.size, gone.forgotten_at, gone.note) == (ORIGIN, 5, 9, record(folder, 5).note)
 
 
 def test_evidence_is_bounded_forks_by_the_first_and_leads_by_the_newest(folder: WitnessFolder) -> None:
@@ -220,7 +232,7 @@ def test_evidence_is_bounded_forks_by_the_first_and_leads_by_the_newest(folder: 
         assert [one.size for one in kept if one.ground is Ground.FORK] == list(range(1, MAX_EVIDENCE + 1))
         assert [one.size for one in kept if one.ground is Ground.UNPROVEN] == list(range(10, MAX_EVIDENCE + 10))
         # Shown to be of the one history after all: no lead any more. A fork stays one.
-        state.commit([Move(ORIGIN, None, record(20))])
+        state.commit([Move(ORIGIN, None, record(folder, 20))])
         assert [one.ground for one in state.evidence() if one.size == 20] == [Ground.FORK]
         assert state.evidence_count() == 2 * MAX_EVIDENCE - 1
 

@@ -119,13 +119,14 @@ def create_witness(
         making.path.mkdir(mode=0o700, parents=True)
         making.keys.mkdir(mode=0o700)
         make_keys(making.keys, passphrase)
-        schema.create(making.state)
+        keys = load_keys(making.keys, name, None if passphrase is None else lambda: passphrase)
+        first = schema.create(making.state, [key.text for key in keys.vkeys])
         furnish(making)
         WitnessConfig(name, mark).write(making.config)
         for each in (making.keys, making.path):
             sync_folder(each)
         mark.parent.mkdir(parents=True, exist_ok=True)
-        Mark.create(mark, name, MarkValue(0, schema.FIRST_DIGEST)).close()
+        Mark.create(mark, name, MarkValue(0, first)).close()
         try:
             making.path.replace(path)
         except OSError:

@@ -69,3 +69,15 @@ class Evidence:
     time: int
     recorded: bytes
     request: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What `witness forget` took away, and when."""
+
+    origin: str
+    size: int
+    root: bytes
+    time: int
+    note: bytes
+    forgotten_at: int

@@ -1,24 +1,31 @@
 """The SQLite schema of a witness' state.
 
 Tables are STRICT: a column holds its type or the write fails. ``tip`` has one row, a counter of all changes and the
-digest of their chain: what the mark outside the folder is held against.
+digest of the state after the last one (seals.py): what the mark outside the folder is held against.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-VERSION: Final = 1
-FIRST_DIGEST: Final = hashlib.sha256(b"the state of a witness that has cosigned nothing").digest()
+from transparency.witness.seals import NOTHING_FORGOTTEN, digest_of
+
+VERSION: Final = 2
 
 _TABLES: Final = (
-    """CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL, digest BLOB NOT NULL,
-                         previous BLOB NOT NULL) STRICT""",
+    """CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL, digest BLOB NOT NULL)
+       STRICT""",
+    # The verifier keys it was made with: a witness is its keys.
+    "CREATE TABLE identity (vkey TEXT PRIMARY KEY) STRICT",
     """CREATE TABLE logs (origin TEXT PRIMARY KEY, size INTEGER NOT NULL, root BLOB NOT NULL, time INTEGER NOT NULL,
                           signed BLOB NOT NULL, lines BLOB NOT NULL) STRICT""",
+    """CREATE TABLE seals (origin TEXT PRIMARY KEY, size INTEGER NOT NULL, time INTEGER NOT NULL, rest BLOB NOT NULL)
+       STRICT""",
+    # The seals that the last change replaced, NULL where there was none: what the state was before it.
+    "CREATE TABLE undo (origin TEXT PRIMARY KEY, size INTEGER, time INTEGER, rest BLOB) STRICT",
     # One row for each other tree that a log has signed, however often it is sent.
     """CREATE TABLE evidence (origin TEXT NOT NULL, ground TEXT NOT NULL, size INTEGER NOT NULL, root BLOB NOT NULL,
                               time INTEGER NOT NULL, recorded BLOB NOT NULL, request BLOB NOT NULL,
@@ -30,8 +37,8 @@ _TABLES: Final = (
 )
 
 
-def create(path: Path) -> None:
-    """A new database in which nothing is recorded; fails if there is one."""
+def create(path: Path, vkeys: Collection[str]) -> bytes:
+    """A new database of the witness with these keys, in which nothing is recorded; its digest."""
     if path.exists():
         raise FileExistsError(path)
     connection = sqlite3.connect(path, isolation_level=None)
@@ -41,10 +48,13 @@ def create(path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for table in _TABLES:
             connection.execute(table)
-        connection.execute("INSERT INTO tip VALUES (1, 0, ?, ?)", (FIRST_DIGEST, FIRST_DIGEST))
+        first = digest_of(0, vkeys, {}, NOTHING_FORGOTTEN)
+        connection.execute("INSERT INTO tip VALUES (1, 0, ?)", (first,))
+        connection.executemany("INSERT INTO identity VALUES (?)", [(vkey,) for vkey in vkeys])
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
     path.chmod(0o600)
+    return first

@@ -33,7 +33,9 @@ async def listening(
     folder: WitnessFolder, state: WitnessState, settings: ServerSettings, clock: Clock = time.time
 ) -> AsyncIterator[tuple[Keeper, str]]:
     """A witness on a socket, for the time of the block. Leaving it waits for the requests in flight."""
-    keeper = Keeper(state, LogList(folder.logs), folder.load_keys(), clock, time.monotonic)
+    keys = folder.load_keys()
+    state.check_keys([key.text for key in keys.vkeys])
+    keeper = Keeper(state, LogList(folder.logs), keys, clock, time.monotonic)
     app = create_app(keeper, settings)
     service = app[SERVICE]
 

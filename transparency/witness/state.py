@@ -8,17 +8,17 @@ it moves. Then the mark, outside the folder, gets the new tip. Only then does a 
 * an older copy of the folder put back: its tip is behind the mark, and it is refused, for whatever it has forgotten it
   may have said, and a log could get a second history cosigned.
 
-``tip`` counts changes and chains their digests, so one small mark stands for every log at once, and a folder that went
-another way after the copy is told from one that did not.
+``tip`` counts changes and has the digest of all that is recorded (seals.py), so one small mark stands for every log at
+once: a folder that went another way after the copy is told from one that did not, and so is a row that somebody took
+away, rewound or changed. A state that is one change ahead of its mark has to show that change: with what it replaced
+put back it is the state that the mark saw, no log went back by it, and this witness has cosigned it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,21 +28,12 @@ from transparency.log.folder import Ownership
 from transparency.log.mark import Mark, MarkValue
 from transparency.witness import schema
 from transparency.witness.folder import WitnessConfig, WitnessFolder
-from transparency.witness.record import Evidence, Ground, Move, Record
+from transparency.witness.record import Evidence, Forgotten, Ground, Move, Record
+from transparency.witness.seals import Seal, all_forgotten, check_cosigned, check_records, digest_of, forgetting
 
 MAX_EVIDENCE: Final = 32
 """Kept of each log and ground. Of forks the first ones stay: they convict. Of the rest the newest: they are leads."""
 _BUSY_MS: Final = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    origin: str
-    size: int
-    root: bytes
-    time: int
-    note: bytes
-    forgotten_at: int
 
 
 def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
@@ -68,13 +59,17 @@ class WitnessState:
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             self._connection.execute(f"PRAGMA synchronous = {synchronous}")
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            tip = self._connection.execute("SELECT sequence, digest, previous FROM tip").fetchone()
+            tip = self._connection.execute("SELECT sequence, digest FROM tip").fetchone()
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as the state of a witness: {error}") from error
         if version != schema.VERSION or tip is None:
             self._connection.close()
             raise LogUnusableError(f"{path} was not written by this version")
-        self._sequence, self._digest, self._previous = int(tip[0]), bytes(tip[1]), bytes(tip[2])
+        self._sequence, self._digest = int(tip[0]), bytes(tip[1])
+        self.vkeys = tuple(str(vkey) for (vkey,) in self._all("SELECT vkey FROM identity"))
+        rows = self._all("SELECT origin, size, time, rest FROM seals")
+        self._seals = {origin: Seal(*values) for origin, *values in rows}
+        self._forgotten = all_forgotten(self.forgotten())
 
     @classmethod
     def for_reading(cls, folder: WitnessFolder) -> WitnessState:
@@ -109,7 +104,8 @@ class WitnessState:
 
         At most one move an origin. A lead that has meanwhile been shown to be of the one history goes.
         """
-        with self._changing(_digest_of(self._digest, moves) if moves else None) as run:
+        seals = self._seals | {move.origin: Seal.of(move.after) for move in moves}
+        with self._changing(seals if moves else None, self._forgotten) as run:
             for move in moves:
                 _swap(run, move)
                 after = move.after
@@ -125,7 +121,9 @@ class WitnessState:
         record = self.records().get(origin)
         if record is None:
             raise NotFoundError(f"nothing is recorded for {origin}")
-        with self._changing(hashlib.sha256(self._digest + b"forget" + _name(origin)).digest()) as run:
+        gone = Forgotten(origin, record.size, record.root, record.time, record.note, now)
+        seals = {other: seal for other, seal in self._seals.items() if other != origin}
+        with self._changing(seals, forgetting(self._forgotten, gone)) as run:
             run("DELETE FROM logs WHERE origin = ? AND size = ? AND root = ?", (origin, record.size, record.root))
             _one_row(run)
             run(
@@ -141,44 +139,85 @@ class WitnessState:
 
     # -- the mark ------------------------------------------------------------------------------------------------
 
-    def check_mark(self) -> None:
-        """Refuse a state that is not the one the mark saw, or the one change after it."""
-        mark = self._owned().value
+    def check_rows(self) -> None:
+        """Refuse records that are not those the tip has the digest of. Says which log, if it can."""
+        check_records(self.records(), self._seals)
+        if digest_of(self._sequence, self.vkeys, self._seals, self._forgotten) != self._digest:
+            raise LogUnusableError(
+                "the state is not the one that its own tip has the digest of: it was changed, not by this witness. Put "
+                "the newest folder in its place, or start a new witness with a new name"
+            )
+
+    def check_keys(self, vkeys: Collection[str]) -> None:
+        """Refuse other keys than the witness was made with: they would sign as a witness that has seen nothing."""
+        if set(vkeys) != set(self.vkeys):
+            raise LogUnusableError(
+                "the keys in the folder are not those that this witness was made with: put those back; other keys are "
+                "another witness, with a name and a folder of its own"
+            )
+
+    def check_mark(self, mark: MarkValue) -> bool:
+        """Refuse a state that is not the one the mark saw, or the one change after it; whether it is that one."""
         if (self._sequence, self._digest) == (mark.size, mark.root):
-            return
-        if (self._sequence - 1, self._previous) == (mark.size, mark.root):
-            # Ended between commit and mark: nobody was told of that change yet.
-            self._owned().write(MarkValue(self._sequence, self._digest))
-            return
+            return False
         if self._sequence < mark.size:
             raise LogUnusableError(
                 f"the state is {mark.size - self._sequence} changes behind the high-water mark: an older copy was put "
                 "back. It has forgotten what it cosigned; put the newest folder in its place, or start a new witness "
                 "with a new name"
             )
-        raise LogUnusableError(
-            "the state is not the one that the high-water mark saw: the folder, or the mark, is of another history"
-        )
+        if self._sequence != mark.size + 1 or self._digest_before() != mark.root:
+            raise LogUnusableError(
+                "the state is not the one that the high-water mark saw: the folder, or the mark, is of another history"
+            )
+        return True
+
+    def catch_up(self) -> None:
+        """Hold the state against its mark, which follows if the last change was not told to it.
+
+        Ended between commit and mark: nobody was told of that change yet.
+        """
+        mark = self._owned()
+        self.check_rows()
+        if self.check_mark(mark.value):
+            mark.write(self.mark_value())
 
     def mark_value(self) -> MarkValue:
         return MarkValue(self._sequence, self._digest)
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
+    def _digest_before(self) -> bytes | None:
+        """What the digest was before the last change, if that was one this witness makes."""
+        records, seals, forgotten = self.records(), dict(self._seals), self.forgotten()
+        for origin, *values in self._all("SELECT origin, size, time, rest FROM undo"):
+            before = None if None in values else Seal(*values)
+            after = seals.pop(origin, None)
+            if before is not None:
+                seals[origin] = before
+            if after is not None:
+                if not after.may_follow(before):
+                    return None
+                check_cosigned(origin, records[origin], self.vkeys)
+            elif not forgotten or forgotten.pop().origin != origin:
+                return None
+        return digest_of(self._sequence - 1, self.vkeys, seals, all_forgotten(forgotten))
+
     @contextlib.contextmanager
-    def _changing(self, digest: bytes | None) -> Iterator[Callable[..., Any]]:
-        """One transaction, and the mark behind it. With a *digest* the tip moves on to it."""
+    def _changing(self, seals: dict[str, Seal] | None, forgotten: bytes) -> Iterator[Callable[..., Any]]:
+        """One transaction, and the mark behind it. With *seals*, all that there are then, the tip moves on."""
         run = self._connection.execute
         mark = self._owned()
+        after = None if seals is None else digest_of(self._sequence + 1, self.vkeys, seals, forgotten)
         try:
             run("BEGIN IMMEDIATE")
-            if digest is not None:
+            if seals is not None:
                 run(
-                    "UPDATE tip SET sequence = sequence + 1, digest = ?, previous = digest"
-                    " WHERE sequence = ? AND digest = ?",
-                    (digest, self._sequence, self._digest),
+                    "UPDATE tip SET sequence = sequence + 1, digest = ? WHERE sequence = ? AND digest = ?",
+                    (after, self._sequence, self._digest),
                 )
                 _one_row(run)
+                _reseal(run, self._seals, seals)
             yield run
             run("COMMIT")
         except Exception as error:
@@ -188,9 +227,9 @@ class WitnessState:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"the state could not be written: {error}") from error
-        if digest is not None:
-            self._sequence, self._digest, self._previous = self._sequence + 1, digest, self._digest
-            mark.write(MarkValue(self._sequence, self._digest))
+        if seals is not None and after is not None:
+            self._sequence, self._digest, self._seals, self._forgotten = self._sequence + 1, after, seals, forgotten
+            mark.write(self.mark_value())
 
     def _owned(self) -> Mark:
         if self._mark is None:
@@ -241,16 +280,22 @@ def _keep(run: Callable[..., Any], each: Evidence) -> None:
     )
 
 
-def _digest_of(digest: bytes, moves: Sequence[Move]) -> bytes:
-    chain = hashlib.sha256(digest)
-    for move in moves:
-        after = move.after
-        chain.update(_name(move.origin) + after.size.to_bytes(8, "big") + after.root + after.time.to_bytes(8, "big"))
-    return chain.digest()
+def _reseal(run: Callable[..., Any], before: Mapping[str, Seal], after: Mapping[str, Seal]) -> None:
+    """From the seals before to those after, and what that replaced."""
+    run("DELETE FROM undo")
+    for origin in sorted({*before, *after}):
+        old, new = before.get(origin), after.get(origin)
+        if old == new:
+            continue
+        run("INSERT INTO undo VALUES (?, ?, ?, ?)", (origin, *(_values(old) or (None, None, None))))
+        if new is None:
+            run("DELETE FROM seals WHERE origin = ?", (origin,))
+        else:
+            run("INSERT OR REPLACE INTO seals VALUES (?, ?, ?, ?)", (origin, *(_values(new) or ())))
 
 
-def _name(origin: str) -> bytes:
-    return hashlib.sha256(origin.encode()).digest()
+def _values(seal: Seal | None) -> tuple[int, int, bytes] | None:
+    return None if seal is None else (seal.size, seal.time, seal.rest)
 
 
 @contextlib.contextmanager
@@ -274,7 +319,7 @@ def open_state(
             mark.close()
             raise
         try:
-            state.check_mark()
+            state.catch_up()
             yield state
         finally:
             state.close()
@@ -289,9 +334,9 @@ def renew_mark(folder: WitnessFolder) -> MarkValue:
         raise LogUnusableError(f"{config.watermark} is there; only a mark that is lost can be made anew")
     lock = Ownership(folder.lock)
     try:
-        state = WitnessState.for_reading(folder)
-        value = state.mark_value()
-        state.close()
+        with contextlib.closing(WitnessState.for_reading(folder)) as state:
+            state.check_rows()
+            value = state.mark_value()
         config.watermark.parent.mkdir(parents=True, exist_ok=True)
         Mark.create(config.watermark, config.name, value).close()
     finally:
