@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import re
 import secrets
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
+from transparency.client.batch import BatchExchange, NoBatchesError, Receipted
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
 from transparency.client.retry import Backoff, parse_http_date
 from transparency.client.search import MAX_ANSWER, SearchPage, query_string, read_page
 from transparency.client.transport import CHANCE, Answer, Connected, Request, Transport
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
-from transparency.errors import MalformedError, OverloadedError, ProofError, UnreachableError
+from transparency.errors import MalformedError, OverloadedError, ProofError, ServiceRefusedError, UnreachableError
 from transparency.policy.keyset import ServiceKeys
 from transparency.statements.media_types import CBOR, CBOR_SEQUENCE, COSE, OCTETS, RECEIPT, TOML
 from transparency.statements.statement import Statement, parse_entry_id
@@ -134,6 +138,43 @@ class LogClient(Connected):
             if self._pinned is not None:
                 check_receipt(receipt, Statement.from_bytes(statement, payload).entry, self._pinned)
         return Submission(URL(str(location)).name, str(location), receipt, erased)
+
+    async def submit_batch(self, statements: Iterable[bytes]) -> AsyncGenerator[Submission | ServiceRefusedError, None]:
+        """Register many, each with its payload in it: one result for each, in their order, as soon as it is there.
+
+        A statement is taken from *statements* when there is room to send it, so there may be any number. What a log
+        refuses for good is a result too, and no error here. A log that takes no batches is asked one by one.
+        """
+        waiting: deque[bytes] = deque()
+
+        def kept() -> Iterator[bytes]:
+            for statement in statements:
+                waiting.append(statement)
+                yield statement
+
+        source = kept()
+        batches = True
+        headers = self._authorised({"Accept": CBOR_SEQUENCE, "Content-Type": CBOR_SEQUENCE})
+        request = Request("POST", self.url / "entries" / "batch", headers)
+        try:
+            async with aclosing(BatchExchange(self._transport, request, source).results()) as results:
+                async for result in results:
+                    statement = waiting.popleft()
+                    yield self._batch_result(statement, result) if isinstance(result, Receipted) else result
+        except NoBatchesError:
+            batches = False
+        for statement in () if batches else itertools.chain(list(waiting), source):
+            try:
+                yield await self.submit(statement)
+            except ServiceRefusedError as error:
+                yield error
+
+    def _batch_result(self, data: bytes, result: Receipted) -> Submission:
+        statement = Statement.from_bytes(data)
+        if self._pinned is not None:
+            check_receipt(result.receipt, statement.entry, self._pinned)
+        name = statement.entry_id
+        return Submission(name, self.entry_url(name), result.receipt, result.erased)
 
     async def receipt(
         self, entry_id: str, *, size: int | None = None, wait: bool = True, witnessed: bool = False

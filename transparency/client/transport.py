@@ -12,7 +12,8 @@ import io
 import secrets
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -90,7 +91,7 @@ class Transport:
             try:
                 answer = await self._once(request)
             except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
-                failure: UnreachableError | ServiceRefusedError = _unreachable(request.url, error)
+                failure: UnreachableError | ServiceRefusedError = unreachable(request.url, error)
                 again = not isinstance(error, aiohttp.ClientSSLError | aiohttp.InvalidURL | ssl.SSLError)
             else:
                 if answer.status in _OK:
@@ -102,11 +103,35 @@ class Transport:
             await self.sleep(self.backoff.delay(attempt, self.random(), minimum))
             attempt += 1
 
-    async def _once(self, request: Request) -> Answer:
+    @asynccontextmanager
+    async def stream(self, request: Request, body: AsyncIterator[bytes]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One exchange in which both sides talk at once, tried once; what is not 2xx is raised as :meth:`send` does.
+
+        It may take as long as there is something to say: each piece of the answer has the usual time.
+        """
+        async with self._connection().request(
+            request.method,
+            request.url,
+            headers={"Accept-Encoding": "identity", **request.headers},
+            data=body,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=self._timeout),
+            ssl=self._tls if self._tls is not None else True,
+        ) as response:
+            if response.status not in _OK:
+                minimum = parse_retry_after(response.headers.get("Retry-After"), self.clock())
+                answer = Answer(response.status, response.headers, await _read(response, request.most), minimum)
+                raise _refused(request.url, answer)
+            yield response
+
+    def _connection(self) -> aiohttp.ClientSession:
         if self._session is None:
             # Neither cookies nor netrc: nothing is sent to a log that the caller did not give us.
             self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
-        async with self._session.request(
+        return self._session
+
+    async def _once(self, request: Request) -> Answer:
+        async with self._connection().request(
             request.method,
             request.url,
             headers={"Accept-Encoding": "identity", **request.headers},
@@ -139,7 +164,7 @@ def _refused(url: URL, answer: Answer) -> UnreachableError | ServiceRefusedError
     return refusal(answer.status, answer.content_type, answer.body, answer.retry_after)
 
 
-def _unreachable(url: URL, error: Exception) -> UnreachableError:
+def unreachable(url: URL, error: Exception) -> UnreachableError:
     if isinstance(error, TimeoutError):
         reason = "no answer in time"
     elif isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -80,7 +80,7 @@ class Batch:
             try:
                 end = item_end(self._held, self._at, self._registrar.body_limit)
             except MalformedError as error:
-                self._give_up(f"{error}; the statements behind it were not looked at")
+                self._give_up(ProblemError.malformed(f"{error}; the statements behind it were not looked at"))
                 return False
             if end is None:
                 del self._held[: self._at]
@@ -90,19 +90,19 @@ class Batch:
             self._at = end
         return True
 
-    def end(self) -> None:
-        """The body is complete."""
+    def end(self, why: ProblemError | None = None) -> None:
+        """No more of the body comes. *why*, if that is not the client's doing, is what a statement cut by it gets."""
         if self._no_more:
             return
         if len(self._held) > self._at:
-            self._give_up("the sequence ends inside a statement")
+            self._give_up(why or ProblemError.malformed("the sequence ends inside a statement"))
         self._no_more = True
         self._held.clear()
 
     def break_off(self, reason: str) -> None:
         """The rest of the body cannot be read."""
         if not self._no_more:
-            self._give_up(reason)
+            self._give_up(ProblemError.malformed(reason))
 
     def results(self) -> bytes:
         """Those that are next, as far as they have come."""
@@ -130,9 +130,9 @@ class Batch:
             future.set_exception(error)
         self._add(len(statement), future)
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, problem: ProblemError) -> None:
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        future.set_exception(ProblemError.malformed(reason))
+        future.set_exception(problem)
         self._no_more = True
         self._held.clear()
         self._add(0, future)

@@ -80,6 +80,7 @@ class _Exchange:
         )
         self._pieces = service.bodies.stream_of(request)
         self._complete = False
+        self._why: ProblemError | None = None
         self._reading: asyncio.Future[bytes] | None = None
         self._response = web.StreamResponse(headers={"Content-Type": media.CBOR_SEQUENCE})
 
@@ -111,7 +112,7 @@ class _Exchange:
             await asyncio.sleep(0)
             return
         if self._complete and not batch.full:
-            batch.end()
+            batch.end(self._why)
         if not batch.done and not self._came.is_set():
             await self._wait()
 
@@ -129,9 +130,9 @@ class _Exchange:
             reading, self._reading = self._reading, None
             try:
                 self._take(reading.result())
-            except ProblemError:
+            except ProblemError as error:
                 # The body broke off. What came is answered, and the connection ends.
-                self._complete = True
+                self._complete, self._why = True, error
                 self._response.force_close()
 
     def _take(self, piece: bytes) -> None:

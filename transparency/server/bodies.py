@@ -17,7 +17,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from transparency.errors import OverloadedError
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
-from transparency.server.problems import ProblemError, unavailable
+from transparency.server.problems import ProblemError, late_body, unavailable
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HTTP_1_1 = (1, 1)
@@ -133,9 +133,7 @@ class Bodies:
         except TimeoutError:
             if self._stopping:
                 raise unavailable("The Transparency Service is stopping; nothing was accepted", 5.0) from None
-            raise ProblemError(
-                408, "Request Timeout", f"The request body did not arrive within {self._timeout:g} seconds", close=True
-            ) from None
+            raise late_body(self._timeout) from None
         except (RequestPayloadError, HttpProcessingError, ConnectionError):
             raise _ended_early() from None
         except RuntimeError:

@@ -20,7 +20,7 @@ from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
 from transparency.server.lean_head import BEGINNING, END, Head, read_head
-from transparency.server.problems import ProblemError, unavailable
+from transparency.server.problems import ProblemError, late_body, unavailable
 from transparency.server.registrar import Outcome
 
 # A larger body is for the owner, who has a budget for those.
@@ -147,20 +147,20 @@ class LeanConnection(asyncio.Protocol):
                 self._wire.abort()
         elif self._batch is not None:
             since = self._batch.awaits_since
-            late = self._desk.grace_over or (since is not None and now - since > self._desk.settings.body_timeout)
-            if since is not None and late:
-                self._batch.cut_short()
+            if since is not None and self._desk.grace_over:
+                self._batch.cut_short(_stopping())
+            elif since is not None and now - since > self._desk.settings.body_timeout:
+                self._batch.cut_short(late_body(self._desk.settings.body_timeout))
         elif not self._busy:
             self._look_at_request(now - self._since)
 
     def _look_at_request(self, waited: float) -> None:
         settings = self._desk.settings
         if self._desk.grace_over and self._held:
-            self.refuse(unavailable("The Transparency Service is stopping; nothing was accepted", 5.0))
+            self.refuse(_stopping())
         elif self._head is not None:
             if waited > settings.body_timeout:
-                words = f"The request body did not arrive within {settings.body_timeout:g} seconds"
-                self.refuse(ProblemError(408, "Request Timeout", words, close=True))
+                self.refuse(late_body(settings.body_timeout))
         elif self._held:
             if waited > settings.header_timeout:
                 self.refuse(ProblemError.of_status(408))
@@ -356,6 +356,10 @@ class LeanConnection(asyncio.Protocol):
             )
         # Only this descriptor is closed: the connection lives on with the other.
         self._wire.close()
+
+
+def _stopping() -> ProblemError:
+    return unavailable("The Transparency Service is stopping; nothing was accepted", 5.0)
 
 
 def _closes(error: BaseException | None) -> bool:

@@ -42,6 +42,7 @@ class LeanBatch:
         self._busy = False
         self._begun = False
         self._cut = False
+        self._why: ProblemError | None = None
         self._over = False
         self._size = 0
         self._started = time.perf_counter()
@@ -68,9 +69,10 @@ class LeanBatch:
         """The client has taken what was written."""
         self._turn()
 
-    def cut_short(self) -> None:
+    def cut_short(self, why: ProblemError | None = None) -> None:
         """Nothing more will come, or nothing that can be read; what came is answered, and the connection ends."""
         self._cut = True
+        self._why = self._why or why
         self._turn()
 
     def abandon(self) -> None:
@@ -98,7 +100,7 @@ class LeanBatch:
         if more or (self._waiting and room):
             self._turn_later()
         elif not self._waiting and not self._batch.full and (self._body.complete or self._cut):
-            self._batch.end()
+            self._batch.end(self._why)
         if self._batch.done and self._connection.writable:
             self._end()
             return

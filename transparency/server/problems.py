@@ -151,6 +151,11 @@ def unavailable(detail: str, retry_after: float) -> ProblemError:
     return ProblemError(503, "Service Unavailable", detail, headers={"Retry-After": jittered(retry_after)})
 
 
+def late_body(seconds: float) -> ProblemError:
+    words = f"The request body did not arrive within {seconds:g} seconds"
+    return ProblemError(408, "Request Timeout", words, close=True)
+
+
 def jittered(seconds: float) -> str:
     """Retry-After in whole seconds, *seconds* to twice that, so that a crowd turned away does not return as one."""
     least = max(seconds, 0.0)
