@@ -53,7 +53,7 @@ def command(
         good = [key for key in keys if not _is_compromised(told.get(key.thumbprint))]
         write_output(target, encode_key_set(good), force=force)
     if trust is not None:
-        write_output(trust, _trust_entry(service), force=force)
+        write_output(trust, trust_entry(service), force=force)
     if STDIO in (target, trust):
         return
     rows = [_row(key, told.get(key.thumbprint)) for key in keys]
@@ -84,7 +84,7 @@ def _check_agree(keys: tuple[PublicKey, ...], service: ServiceKeys | None) -> No
         warn("the keys this log serves are not those of its registered key set; a cache may be behind, or it lies")
 
 
-def _trust_entry(service: ServiceKeys | None) -> bytes:
+def trust_entry(service: ServiceKeys | None) -> bytes:
     from transparency.verifier import LogTrust, TrustedKey
     from transparency.verifier.trust_file import write_log
 

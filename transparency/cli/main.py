@@ -27,6 +27,7 @@ _COMMANDS = {
     "report": ("transparency.cli.report", "Show what records evidence of what rules ask for."),
     "review": ("transparency.cli.review", "Register that a person reviewed an entry."),
     "attest": ("transparency.cli.attest", "Register what no data can show, until a date."),
+    "incident": ("transparency.cli.incident", "Extract what records say of an incident, with proofs."),
     "attribution": ("transparency.cli.attribution", "Show which lines a session wrote, and check them."),
     "blame": ("transparency.cli.blame", "Say who or what wrote a line, and where that is proven."),
     "disclose": ("transparency.cli.disclose", "Disclose one redacted original."),

@@ -78,7 +78,7 @@ def command(
     if oldest:
         parameters.append(("order", "oldest"))
     with connect(log, token=token, cacert=cacert) as client:
-        pages = _Pages(client, parameters)
+        pages = Pages(client, parameters)
         hits = list(pages.read(None if everything else limit))
         files = [] if proofs is None else list(_write(client, hits, proofs))
     if as_json:
@@ -92,7 +92,7 @@ def command(
     _say(pages, len(hits), limit)
 
 
-class _Pages:
+class Pages:
     """The pages of one search, each asked for when the one before it is used up."""
 
     def __init__(self, client: SyncLogClient, parameters: list[tuple[str, str]]) -> None:
@@ -169,7 +169,7 @@ def _few(names: list[str]) -> str:
     return f"{shown} and {len(names) - _MANY} more" if len(names) > _MANY else shown or "-"
 
 
-def _say(pages: _Pages, found: int, limit: int) -> None:
+def _say(pages: Pages, found: int, limit: int) -> None:
     if not found:
         note(f"nothing found among {pages.size} entries")
     if pages.more:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 
 import click
 from rich.markup import escape
@@ -18,7 +19,7 @@ from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_jso
 from transparency.cli.settings import json_option
 from transparency.cli.trust import load_trust, trust_options
 from transparency.cli.verify_evidence import is_evidence, verify_evidence
-from transparency.cli.verify_inputs import earlier_beside, expand, find_payload
+from transparency.cli.verify_inputs import earlier_beside, expand, find_payload, is_bundle
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
 from transparency.cli.verify_witnesses import find_proofs, keep_seen, load_policy, load_seen, witness_options
 from transparency.cose.keys import read_public_keys
@@ -74,6 +75,8 @@ def command(
     Exit 0 verified, 1 not verified, 2 cannot tell, 3 verified with warnings. The report says what was not checked. The
     record of a detached x.cose is found beside it (x, x.json, x.payload).
 
+    An evidence bundle (the folder that `transparency incident` writes) is checked as a whole, file by file.
+
     Evidence against a log (x.evidence, as `transparency monitor` writes it) is judged by the log's --log-vkey: exit 0
     if it convicts the log, 1 if it does not.
     """
@@ -83,13 +86,20 @@ def command(
         raise CommandError(Exit.USAGE, "--log-vkey is for evidence files", "Receipts are checked by --log-key.")
     if receipt_only and statement_only:
         raise CommandError(Exit.USAGE, "--receipt-only and --statement-only exclude each other")
+    asked = {"--payload": payload, "--disclosure": disclosure, "--earlier": earlier, "--proof": proof}
+    if any(is_bundle(Path(file)) for file in files):
+        _refuse_beside(
+            files, asked | {"--state": state, "--consistency": consistency, "--statement-only": statement_only}
+        )
+        from transparency.cli.verify_bundle import verify_bundle
+
+        options = Options(receipt_only=receipt_only, strict=strict, now=int(time.time()))
+        store = load_trust(log_key, issuer_key, issuer_root, trust)
+        code = verify_bundle(Path(files[0]), store, options, load_policy(witness_policy), quiet=quiet, as_json=as_json)
+        raise click.exceptions.Exit(code)
     names = expand(files)
-    if payload is not None and len(names) > 1:
-        raise CommandError(Exit.USAGE, "--payload goes with a single file", "Put each record beside its statement.")
-    if (disclosure or earlier) and len(names) > 1:
-        raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
-    if proof is not None and len(names) > 1:
-        raise CommandError(Exit.USAGE, "--proof goes with a single file", "Put each x.tlog-proof beside its x.cose.")
+    if len(names) > 1:
+        _refuse_single(asked)
     if disclosure and receipt_only:
         raise CommandError(Exit.USAGE, "--receipt-only does not look at the record, so nothing can be disclosed")
     store = load_trust(log_key, issuer_key, issuer_root, trust)
@@ -112,6 +122,23 @@ def command(
     code = verify_many(partial(_outcome, verifier), names, as_json=as_json, processes=1 if alone else None)
     keep_seen(state, seen)
     raise click.exceptions.Exit(code)
+
+
+def _refuse_beside(files: Sequence[str], others: Mapping[str, object]) -> None:
+    given = [name for name, value in others.items() if value]
+    if given or len(files) > 1:
+        hint = f"Leave out {', '.join(given) or 'the other files'}."
+        raise CommandError(Exit.USAGE, "an evidence bundle is verified by itself: all it needs is in it", hint)
+
+
+def _refuse_single(asked: Mapping[str, object]) -> None:
+    """What is said of one file is not said of several."""
+    if asked["--payload"] is not None:
+        raise CommandError(Exit.USAGE, "--payload goes with a single file", "Put each record beside its statement.")
+    if asked["--disclosure"] or asked["--earlier"]:
+        raise CommandError(Exit.USAGE, "--disclosure and --earlier go with a single file")
+    if asked["--proof"] is not None:
+        raise CommandError(Exit.USAGE, "--proof goes with a single file", "Put each x.tlog-proof beside its x.cose.")
 
 
 def _verify(

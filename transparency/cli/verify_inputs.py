@@ -25,6 +25,11 @@ MAX_EARLIER = 64 * 1024 * 1024
 _NEVER = frozenset({".cose", ".pem", ".keys", ".key", ".cert", ".crt", ".toml", PROOF, EVIDENCE})
 
 
+def is_bundle(path: Path) -> bool:
+    """Whether a folder is an evidence bundle, also one that a file is missing of: two of the three that name it so."""
+    return sum((path / name).is_file() for name in ("manifest.json", "incident.json", "timeline.json")) > 1
+
+
 def expand(paths: Sequence[str]) -> list[str]:
     """Folders become the statements in them, sorted; a statement that lies there with its receipt too is left out."""
     files: list[str] = []

@@ -27,18 +27,7 @@ _NOT_A_VERDICT = (
 
 def html(report: Report) -> str:
     """The whole page."""
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     about = "log" if report.about == "log" else "records"
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
-        el("meta", name="referrer", content="no-referrer"),
-        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
-        el("title", f"Evidence report: {about}, {iso_utc(report.time // 1000)}"),
-        el("style", Element(STYLE)),
-    )
     sections = [
         _section("summary", "Summary", _summary(report)),
         _section("frameworks", "Laws and standards", _frameworks(report)),
@@ -48,8 +37,24 @@ def html(report: Report) -> str:
         _section("trust", "What was verified, and with which keys", facts(report.trust)),
         _section("method", "Method, and what this cannot tell", _method(report)),
     ]
-    body = el("body", patterns(), _header(report), el("main", *sections), _footer(report))
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    title = f"Evidence report: {about}, {iso_utc(report.time // 1000)}"
+    return document(title, patterns(), _header(report), el("main", *sections), _footer(report))
+
+
+def document(title: str, *body: Element) -> str:
+    """A page of these elements that may load and run nothing."""
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="referrer", content="no-referrer"),
+        el("meta", name="viewport", content="width=device-width,initial-scale=1"),
+        el("title", title),
+        el("style", Element(STYLE)),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', *body), lang='en')}\n"
 
 
 def _header(report: Report) -> Element:

@@ -1,0 +1,171 @@
+"""``transparency incident`` and ``verify DIR``: evidence of an incident, from a real log, checked offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.bundles import HOSTILE, copied, files_of, log_with_incident, trust
+from tests.cli.conftest import ISS, Run, Served, shell
+
+
+@pytest.fixture(scope="module")
+def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with log_with_incident(tmp_path_factory.mktemp("incident")) as log:
+        yield log
+
+
+@pytest.fixture(scope="module")
+def bundle(incident: Served) -> Path:
+    """Everything that happened on that day, with every kind of file that a bundle has."""
+    folder = incident.data.parent
+    ended = shell(
+        "incident", "--log", incident.url, "--scan", "--from", "2026-03-05T00:00:00Z", "--out", "day", cwd=folder
+    )
+    assert ended.returncode == 0, ended.stderr
+    return folder / "day"
+
+
+def timeline(bundle: Path) -> dict[str, Any]:
+    value = json.loads((bundle / "timeline.json").read_bytes())
+    assert isinstance(value, dict)
+    return value
+
+
+def sessions(good: Run, log: Served, folder: Path, *words: str | Path) -> dict[str, int]:
+    """What is found: how many events of each session."""
+    good("incident", "--log", log.url, "--out", folder / "found", *words)
+    counts: dict[str, int] = {}
+    for event in timeline(folder / "found")["events"]:
+        counts[event["session"]] = counts.get(event["session"], 0) + 1
+    return counts
+
+
+def test_a_bundle_verifies_offline_with_the_keys_that_the_user_trusts(run: Run, incident: Served, bundle: Path) -> None:
+    ended = run("verify", bundle, *trust(incident), "--json")
+    said = json.loads(ended.stdout)
+
+    assert (ended.exit_code, said["verdict"]) == (0, "verified"), said["bundle"]
+    kinds = {Path(name).suffix or name for name in files_of(bundle)}
+    assert kinds == {".txt", ".html", ".json", ".cose", ".payload", ".tlog-proof", ".toml", ".cbor", "log/checkpoint"}
+    assert said["without-record"] == 1
+    assert [look["outcome"] for look in said["bundle"] if look["file"] == "timeline.json"] == ["passed"]
+
+
+def test_the_keys_in_a_bundle_are_only_claimed(run: Run, bundle: Path) -> None:
+    ended = run("verify", bundle)
+
+    assert ended.exit_code == 2
+    assert "verify with the keys in the bundle, which are only claimed" in ended.output
+    assert "no log is trusted" in ended.stderr
+
+
+def test_another_logs_keys_do_not_verify_it(run: Run, good: Run, bundle: Path, folder: Path) -> None:
+    good("keygen", "--out", folder / "other.pem")
+
+    assert run(
+        "verify", bundle, "--log-key", folder / "other.pub.pem", "--issuer-key", folder / "other.pub.pem"
+    ).exit_code in (1, 2)
+
+
+def test_one_timeline_runs_across_records_in_the_order_of_its_times(bundle: Path) -> None:
+    made = timeline(bundle)
+    times = [event["time"] for event in made["events"]]
+
+    assert times == sorted(times)
+    assert {entry["record"] for entry in made["entries"]} == {"read", "not here"}
+    failed = next(event for event in made["events"] if event["session"] == "hostile" and event["type"] == "tool-result")
+    assert (failed["tool"], failed["result"], failed["actor"]) == ("Bash", "error", "tool")
+    assert failed["pointer"].startswith("/session/entries/")
+    assert {event["session"] for event in made["events"]} > {"hostile", "large"}
+    assert {entry["format"] for entry in made["entries"]} > {"claude-jsonl", "codex-jsonl"}
+    assert min(times) == "2026-03-05T08:00:00.000Z"
+
+
+def test_what_was_not_available_is_named_with_its_reason(bundle: Path) -> None:
+    said = json.loads((bundle / "incident.json").read_bytes())["not-available"]
+
+    assert [each["what"].split()[:4] for each in said] == [["the", "record", "of", "entry"]]
+    assert said[0]["why"] in (bundle / "README.txt").read_text()
+
+
+def test_conditions_of_one_kind_are_alternatives_and_kinds_hold_together(
+    good: Run, incident: Served, folder: Path
+) -> None:
+    for number, (words, found) in enumerate(
+        [
+            (("--tool", "Bash", "--text", "RM -RF"), {"hostile": 2, "large": 2}),
+            (("--session", "hostile", "--session", "nobody"), {"hostile": 2}),
+            (("--tool", "Bash", "--session", "large"), {"large": 2}),
+            (("--text", "rm -rf", "--to", "2026-03-05T08:00:01Z", "--issuer", ISS), {"hostile": 1, "large": 1}),
+        ]
+    ):
+        place = folder / str(number)
+        place.mkdir()
+        assert sessions(good, incident, place, *words) == found
+
+
+def test_a_file_is_found_by_its_name_or_its_folder_in_any_format(good: Run, incident: Served, folder: Path) -> None:
+    made = {}
+    for number, words in enumerate([("--scan", "--tool", "Edit"), ("--tool", "Edit")]):
+        (folder / str(number)).mkdir()
+        made[number] = sessions(good, incident, folder / str(number), *words)
+    path = next(event["paths"][0] for event in timeline(folder / "0" / "found")["events"] if event["paths"])
+    (folder / "path").mkdir()
+
+    assert made[0] == made[1]  # what the index names is what a scan finds
+    assert sessions(good, incident, folder / "path", "--path", path)
+
+
+def test_the_folder_gives_the_same_timeline_as_the_running_log(
+    good: Run, run: Run, incident: Served, bundle: Path, folder: Path
+) -> None:
+    good("incident", "--data", incident.data, "--from", "2026-03-05T00:00:00Z", "--out", "beside")
+
+    assert timeline(folder / "beside")["events"] == timeline(bundle)["events"]
+    assert files_of(folder / "beside") == files_of(bundle)
+    assert run("verify", folder / "beside", *trust(incident)).exit_code == 0
+
+
+def test_hostile_text_is_inert_in_every_file_for_people(bundle: Path) -> None:
+    for name in ("README.txt", "index.html", "timeline.html"):
+        text = (bundle / name).read_bytes().decode()
+        assert "<script" not in text
+        assert not set("\x1b\u202e") & set(text)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in (bundle / "timeline.html").read_text()
+    assert "default-src &#x27;none&#x27;" in (bundle / "timeline.html").read_text()
+    assert HOSTILE in next(event["text"] for event in timeline(bundle)["events"] if event["result"] == "error")
+
+
+def test_nothing_found_is_said_and_nothing_is_written(run: Run, incident: Served, folder: Path) -> None:
+    ended = run("incident", "--log", incident.url, "--tool", "NoSuchTool", "--out", folder / "none")
+
+    assert ended.exit_code == 2
+    assert "nothing found among 9 entries" in ended.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_the_clocks_of_an_incident_are_in_the_summary(good: Run, incident: Served, folder: Path) -> None:
+    good("incident", "--log", incident.url, "--session", "hostile", "--aware", "2026-03-05T10:00:00Z", "--out", "aware")
+    text = (folder / "aware" / "README.txt").read_text()
+
+    assert "2026-03-06T10:00:00Z" in text
+    assert "2026-03-08T10:00:00Z" in text
+
+
+def test_a_folder_that_is_not_empty_is_left_as_it_is(run: Run, incident: Served, bundle: Path) -> None:
+    before = files_of(bundle)
+
+    assert run("incident", "--log", incident.url, "--out", bundle).exit_code == 73
+    assert files_of(bundle) == before
+
+
+def test_a_bundle_is_verified_by_itself(run: Run, bundle: Path, tmp_path: Path) -> None:
+    again = copied(bundle, tmp_path / "again")
+
+    assert run("verify", bundle, again).exit_code == 64
+    assert run("verify", bundle, "--payload", again / "README.txt").exit_code == 64
