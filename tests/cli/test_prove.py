@@ -73,6 +73,28 @@ def test_the_proof_of_a_statement_is_kept_beside_it(good: Run, site: Served, reg
     assert "keys that the log itself serves" in " ".join(done.stderr.split())
 
 
+def test_a_receipt_that_carries_the_proof_is_got_and_seen(good: Run, run: Run, site: Served, registered: Path) -> None:
+    """-70104: one file, which is checked against the log's key and by a policy, offline."""
+    keys = vkeys(good, site.data)
+    Path("policy").write_text("".join(f"log {line}\n" for line in keys) + "quorum none\n")
+    good("keys", "--log", site.url, "--out", "log.keys")
+
+    done = good("prove", registered, "--log", site.url, "--receipt", "--witness-policy", "policy")
+
+    assert "session.t.cose: entry" in " ".join(done.stderr.split())
+    view = json.loads(good("inspect", "session.t.cose", "--json").stdout)
+    carried = [receipt["tlog-proof"] for receipt in view["receipt"] if "tlog-proof" in receipt]
+    assert [proof["checkpoint"]["log"] for proof in carried] == ["log.example/cli"]
+    assert len(view["receipt"]) == 2, "the first receipt says when it was registered"
+    judged = run("verify", "session.t.cose", "--log-key", "log.keys", "--witness-policy", "policy", "--receipt-only")
+    assert judged.exit_code in (0, 3), judged.stdout + judged.stderr
+    assert "no proof" not in judged.stdout
+    entry = entry_id(Statement.from_bytes(registered.read_bytes()).entry)
+    good("prove", entry, "--log", site.url, "--receipt")
+    assert "tlog-proof" in json.loads(good("inspect", f"{entry}.receipt", "--json").stdout)
+    assert run("prove", "-", "--log", site.url, "--receipt", stdin=registered.read_bytes()).exit_code == 64
+
+
 def test_an_entry_is_named_by_its_id_and_the_logs_key_is_pinned(good: Run, site: Served, registered: Path) -> None:
     entry = entry_id(Statement.from_bytes(registered.read_bytes()).entry)
     flags = [word for line in vkeys(good, site.data) for word in ("--log-vkey", line)]

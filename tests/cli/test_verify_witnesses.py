@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, environment
 from tests.notes.world import log_signer
 from tests.verifier.test_seen import forked, with_receipt
 from tests.verifier.witnessing import checkpoint, policy, proof
@@ -167,3 +169,29 @@ def test_a_receipt_under_a_compromised_key_counts_with_witnesses_or_a_good_head_
     assert run(*ASKED, "--proof", "alone.tlog-proof").exit_code == 1
     assert run(*verify, "--consistency", "good-key.cose").exit_code == 0
     assert run(*ASKED, "--proof", "cosigned.tlog-proof").exit_code == 0
+
+
+def test_evidence_is_known_by_what_is_in_it_under_any_name_in_a_folder_and_at_standard_input(
+    run: Run, folder: Path, log: Log
+) -> None:
+    pair = (checkpoint(log).to_bytes(), checkpoint(forked(log, 5)).to_bytes())
+    data = Evidence("split-view", pair).to_bytes()
+    (folder / "renamed.json").write_bytes(data)
+    (folder / "found").mkdir()
+    (folder / "found" / "0001.fork.evidence").write_bytes(data)
+    (folder / "found" / "0001.fork.request").write_bytes(b"x")
+
+    for name in ("renamed.json", "found"):
+        assert run("verify", name, "--log-vkey", VKEY).exit_code == 0
+    with (folder / "renamed.json").open("rb") as stdin:
+        piped = subprocess.run(
+            [sys.executable, "-m", "transparency", "verify", "-", "--log-vkey", VKEY],
+            stdin=stdin, capture_output=True, cwd=folder, env=environment(folder), check=False,
+        )  # fmt: skip
+    assert (piped.returncode, b"Convicted of a fork" in piped.stdout) == (0, True)
+    shown = json.loads(run("inspect", "renamed.json", "--json").stdout)
+    assert (shown["kind"], [each["log"] for each in shown["checkpoint"]]) == ("evidence against a log", [ORIGIN] * 2)
+    (folder / "note").write_bytes(pair[0])
+    assert json.loads(run("inspect", "note", "--json").stdout)["kind"] == "checkpoint"
+    (folder / "proof").write_bytes(proof(log, 5))
+    assert json.loads(run("inspect", "proof", "--json").stdout)["leaf-index"] == 5

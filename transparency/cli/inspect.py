@@ -12,12 +12,14 @@ from transparency.cli.settings import json_option
 from transparency.cli.views import view
 from transparency.errors import TransparencyError
 
+_VERIFIABLE = ("receipt", "tlog-proof", "evidence against a log")
+
 
 @click.command(epilog="\b\nExample: transparency inspect session.t.cose")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
 @json_option()
 def command(files: tuple[str, ...], as_json: bool) -> None:
-    """Show what a statement, receipt, transparent statement or key says. "-" reads standard input.
+    """Show what a statement, receipt, checkpoint, proof, evidence file or key says. "-" reads standard input.
 
     Nothing is checked here: `transparency verify` does that. Of a private key only the public part is shown.
     """
@@ -36,5 +38,5 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     for file, item in zip(files, views, strict=True):
         console.print(f"[bold]{safe(file)}[/]: {safe(item['kind'])}")
         print_tree({name: value for name, value in item.items() if name != "kind"}, console, 1)
-    if any("statement" in item["kind"] or item["kind"] == "receipt" for item in views):
+    if any("statement" in item["kind"] or item["kind"] in _VERIFIABLE for item in views):
         note("not verified: use `transparency verify`")

@@ -11,6 +11,7 @@ from typing import Any
 
 from transparency.cli.files import SIGN1_HEAD
 from transparency.cli.keyfiles import public_of
+from transparency.cli.note_views import note_view, proof_view
 from transparency.cli.output import timestamp
 from transparency.cose import labels
 from transparency.cose.algorithms import ALGORITHMS
@@ -40,13 +41,14 @@ def view(data: bytes) -> dict[str, Any]:
         return _message(data)
     if b"PRIVATE KEY-----" in data:
         return _private_key(data)
-    record = _record(data)
-    if record is not None:
-        return record
+    for known in (note_view, _record):
+        found = known(data)
+        if found is not None:
+            return found
     try:
         keys = read_public_keys(data)
     except TransparencyError as error:
-        msg = f"this is neither a COSE_Sign1 message, a key nor a VAC record ({error})"
+        msg = f"this is neither a COSE_Sign1 message, a checkpoint or proof, a key nor a VAC record ({error})"
         raise MalformedError(msg) from error
     if len(keys) == 1:
         return {"kind": "public key", **_key(keys[0])}
@@ -72,7 +74,18 @@ def receipt_view(data: bytes) -> dict[str, Any]:
         {"from-size": proof.old_size, "to-size": proof.new_size, "path": [node.hex() for node in proof.path]}
         for proof in receipt.consistency
     ]
+    carried = receipt.message.unprotected.get(labels.TLOG_PROOF)
+    if carried is not None:
+        body["tlog-proof"] = _proof_or_reason(carried)
     return {name: value for name, value in body.items() if value != []}
+
+
+def _proof_or_reason(data: object) -> dict[str, Any]:
+    """The proof that a receipt carries (-70104), with the lines of witnesses."""
+    try:
+        return proof_view(data) if isinstance(data, bytes) else {"not-readable": "not a byte string"}
+    except TransparencyError as error:
+        return {"not-readable": str(error)}
 
 
 def _message(data: bytes) -> dict[str, Any]:

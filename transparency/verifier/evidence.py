@@ -31,7 +31,13 @@ from transparency.records.strict_json import loads
 SUFFIX: Final = ".evidence"
 MAX_EVIDENCE: Final = 4 * 1024 * 1024
 _KIND: Final = "transparency-evidence/1"
+_PEEK: Final = 4096
 _MEMBERS: Final = frozenset({"kind", "alarm", "checkpoints", "prefix", "path", "observed"})
+
+
+def looks_like_evidence(beginning: bytes) -> bool:
+    """By the first bytes of a file, whatever its name is."""
+    return beginning.lstrip().startswith(b"{") and _KIND.encode() in beginning[:_PEEK]
 
 
 @dataclass(frozen=True, slots=True)
