@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import pytest
 from tests.cli.conftest import ISS, ROOT, Run, Served, environment
 from transparency.cli.errors import CommandError
 from transparency.cli.sessions import AGENTS, Source, expand, latest, one
+from transparency.client.transport import Request, Transport
+from transparency.cose.sign1 import Sign1
 from transparency.records import tree
 from transparency.records.detect import detect
 from transparency.statements.statement import Statement
+from transparency.statements.transparent import receipts_of
 
 RECORDS = ROOT / "tests" / "fixtures" / "records"
 CLAUDE = RECORDS / "claude" / "session.jsonl"
@@ -144,6 +148,32 @@ def test_killed_twice_in_the_middle_every_session_is_one_entry(good: Run, folder
     assert body["counts"]["known"] > 0
     assert len({row["entry-id"] for row in body["files"]}) == count
     assert log_size(good, served) - before == count
+
+
+def test_many_sessions_are_a_few_exchanges_and_an_older_log_is_asked_one_by_one(
+    good: Run, folder: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = Transport.stream
+
+    def counting(self: Transport, request: Request, body: Any) -> Any:
+        asked.append(request.url.path)
+        older = replace(request, url=request.url.parent / "none") if asked.count("/entries/batch") > 7 else request
+        return real(self, older, body)
+
+    monkeypatch.setattr(Transport, "stream", counting)
+    make(folder / "all", 100, "batched-")
+    make(folder / "more", 5, "older-")
+
+    body = json.loads(good(*words(served, "all", "--json")).stdout)
+    batches = asked.count("/entries/batch")
+    older = json.loads(good(*words(served, "more", "--json")).stdout)
+
+    assert body["counts"]["registered"] == 100
+    assert batches == 6  # 2, 4, 8, 16, 32, 37: the first goes by itself
+    assert older["counts"]["registered"] == 5
+    kept = [Sign1.from_bytes(path.read_bytes()) for path in (folder / "all").glob("*.cose")]
+    assert [len(receipts_of(message)) for message in kept] == [1] * 100
 
 
 # -- what is found -----------------------------------------------------------------------------------------------------

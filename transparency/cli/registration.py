@@ -12,10 +12,11 @@ one of the files meanwhile, all begins again from 1 with what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from transparency.cli.canonical_file import keep_canonical
 from transparency.cli.errors import CommandError
@@ -24,8 +25,8 @@ from transparency.cli.files import STDIO, write_output
 from transparency.cli.json_lines import now
 from transparency.cli.kept_files import MeanwhileError, held, set_aside
 from transparency.cli.kept_files import replace as replace_held
+from transparency.cli.outcome import Begun, Form, NotARecordError, Options, Outcome
 from transparency.cli.redaction_files import RedactedSession, previous, side_file_path
-from transparency.cli.redaction_options import Redaction
 from transparency.cli.sessions import CANONICAL, PACKED, Source
 from transparency.client.kept import Kept
 from transparency.client.pinning import check_receipt
@@ -42,7 +43,6 @@ from transparency.errors import (
 )
 from transparency.records import convert
 from transparency.records.detect import UnknownFormatError, detect
-from transparency.records.violation import Violation
 from transparency.statements.chain import FIRST
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -52,56 +52,10 @@ if TYPE_CHECKING:
     from transparency.client.client import Submission
     from transparency.client.sync import SyncLogClient
 
-Form = Literal["attached", "envelope", "private"]
-
 _ATTEMPTS = 8
 _NOT_FOUND = 404
 _MAYBE_LATER = frozenset({408, 429})
 _CLIENT_ERRORS = range(400, 500)
-
-
-class NotARecordError(CommandError):
-    """The file is in no format that is known; in a folder such files are passed over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How sessions are to be signed and registered; the same for all of one command."""
-
-    iss: str
-    sub: str | None = None
-    content_type: str | None = None
-    private: bool = False
-    attach: bool = False
-    detached: bool = False
-    trace_metadata: bool = False
-    convert: bool = False
-    wait: bool = True
-    force: bool = False
-    redaction: Redaction = field(default_factory=Redaction)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What happened to one session."""
-
-    file: str
-    out: str
-    statement: Statement
-    form: Form
-    about: About
-    signed: SignedRecord
-    size: int
-    submission: Submission | None = None
-    trusted: bool = False
-    known: bool = False
-    """It had its receipt already; nothing was sent."""
-    new_artifact: bool | None = None
-    earlier: Kept | None = None
-    earlier_file: str | None = None
-    violations: list[Violation] = field(default_factory=list)
-    canonical: list[Outcome] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 class Registrar:
@@ -126,14 +80,32 @@ class Registrar:
         raise changed
 
     def _register(self, source: Source, out: str | None) -> Outcome:
-        record = source.read()
-        redacted = self._redacted(source, record)
-        if redacted is not None:
-            source, record = replace(source, name=str(redacted.path)), redacted.redacted.data
+        source, record, redacted = self._opened(source)
         outcome = self._one(source, record, out or source.statement, redacted)
         if self._options.convert:
             self._convert(source, record, outcome)
         return outcome
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether sessions can be sent together: not where one has to be settled before the next thing is done."""
+        return self._options.wait and not self._options.convert
+
+    def begin(self, source: Source) -> Begun:
+        """All up to the sending of the statement; what comes of that is told by :meth:`finish` or :meth:`refused`."""
+        source, record, redacted = self._opened(source)
+        begun = self._begin(source, record, source.statement, redacted)
+        if not begun.done:
+            with self._taken_back(begun):
+                self._upload(record, begun.outcome)
+        return begun
+
+    def _opened(self, source: Source) -> tuple[Source, bytes, RedactedSession | None]:
+        record = source.read()
+        redacted = self._redacted(source, record)
+        if redacted is not None:
+            source, record = replace(source, name=str(redacted.path)), redacted.redacted.data
+        return source, record, redacted
 
     def _redacted(self, source: Source, record: bytes) -> RedactedSession | None:
         """The session redacted, if that was asked for; nothing of it is written yet."""
@@ -155,6 +127,14 @@ class Registrar:
         return RedactedSession(source.name, source.packed, redacted, previous(source.name, record), there)
 
     def _one(self, source: Source, record: bytes, out: str, redacted: RedactedSession | None = None) -> Outcome:
+        begun = self._begin(source, record, out, redacted)
+        if not begun.done:
+            with self._taken_back(begun):
+                self._upload(record, begun.outcome)
+                self.finish(begun, self._client.submit(begun.statement, wait=self._options.wait))
+        return begun.outcome
+
+    def _begin(self, source: Source, record: bytes, out: str, redacted: RedactedSession | None) -> Begun:
         about = self._about(source, record)
         form = self._form(record)
         before = held(out)
@@ -170,16 +150,10 @@ class Registrar:
         if redacted is not None:
             redacted.keep()
         if same and kept is not None and self._is_done(kept, outcome):
-            return outcome
+            return Begun(outcome, before, done=True)
         data = kept.data if same and kept is not None else signed.statement
         self._write_ahead(source, record, outcome, data, before)
-        try:
-            self._send(record, outcome)
-        except ServiceRefusedError as error:
-            if error.status in _CLIENT_ERRORS and error.status not in _MAYBE_LATER:
-                self._take_back(outcome, before)
-            raise
-        return outcome
+        return Begun(outcome, before)
 
     # -- what to sign ----------------------------------------------------------------------------------------------
 
@@ -326,9 +300,18 @@ class Registrar:
         if there != record:
             write_output(path, record, force=True)
 
-    def _take_back(self, outcome: Outcome, before: bytes | None) -> None:
-        """The log will not have it: what was written ahead goes, what was there before comes back."""
-        if outcome.out == STDIO:
+    @contextmanager
+    def _taken_back(self, begun: Begun) -> Iterator[None]:
+        try:
+            yield
+        except ServiceRefusedError as error:
+            self.refused(begun, error)
+            raise
+
+    def refused(self, begun: Begun, error: ServiceRefusedError) -> None:
+        """If the log will not ever have it, what was written ahead goes, what was there before comes back."""
+        outcome, before = begun.outcome, begun.before
+        if error.status not in _CLIENT_ERRORS or error.status in _MAYBE_LATER or outcome.out == STDIO:
             return
         if before is None:
             Path(outcome.out).unlink(missing_ok=True)
@@ -337,12 +320,15 @@ class Registrar:
         if outcome.earlier_file is not None:
             Path(outcome.earlier_file).unlink(missing_ok=True)
 
-    def _send(self, record: bytes, outcome: Outcome) -> None:
-        statement = outcome.statement
+    def _upload(self, record: bytes, outcome: Outcome) -> None:
         if outcome.form == "envelope":
             outcome.new_artifact = self._client.put_artifact(record)
+
+    def finish(self, begun: Begun, submission: Submission) -> None:
+        """The log has it: check the receipt and keep it with the statement."""
+        outcome = begun.outcome
+        statement = outcome.statement
         message = statement.message.with_payload(statement.payload)
-        submission = self._client.submit(message.to_bytes(), wait=self._options.wait)
         outcome.submission = submission
         if submission.receipt is None:
             return

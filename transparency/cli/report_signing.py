@@ -8,8 +8,9 @@ from pathlib import Path
 from transparency.cli.connection import connect
 from transparency.cli.files import read_input, write_output
 from transparency.cli.keyfiles import load_private
+from transparency.cli.outcome import Options
 from transparency.cli.output import done
-from transparency.cli.registration import Options, Registrar
+from transparency.cli.registration import Registrar
 from transparency.cli.sessions import Source
 from transparency.cli.sign import sign_named
 from transparency.compliance.report import CONTENT_TYPE

@@ -13,10 +13,12 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import SIGN1_HEAD, STDIO, read_input, refuse_existing, write_output
 from transparency.cli.keyfiles import load_private, load_public
+from transparency.cli.outcome import Options
 from transparency.cli.output import print_json
 from transparency.cli.passphrases import passphrase_option
 from transparency.cli.redaction_options import Redaction, redaction_options
-from transparency.cli.registration import Options, Registrar, with_receipt
+from transparency.cli.registration import Registrar, with_receipt
+from transparency.cli.registration_batch import register_all
 from transparency.cli.sessions import AGENTS, Source, expand, latest
 from transparency.cli.settings import Setting, iss_option, json_option, key_option, log_options
 from transparency.cli.submit_output import print_outcome, print_pending, print_registered, registered, row, submit_many
@@ -107,7 +109,8 @@ def command(
     with connect(log, token=token, cacert=cacert, pinned_keys=pinned) as client:
         registrar = Registrar(client, signer, options, pinned)
         if len(sources) > 1:
-            raise click.exceptions.Exit(submit_many(sources, registrar.register, as_json=as_json))
+            settled = register_all(client, registrar, sources)
+            raise click.exceptions.Exit(submit_many(sources, settled, as_json=as_json))
         outcome = registrar.register(sources[0], out)
     if as_json:
         print_json(row(outcome))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from transparency.cli.errors import CommandError, describe
+from transparency.cli.errors import describe
 from transparency.cli.exits import Exit
+from transparency.cli.outcome import Form, NotARecordError, Outcome
 from transparency.cli.output import (
     BAD,
     DIM,
@@ -24,9 +25,8 @@ from transparency.cli.output import (
     timestamp,
     warn,
 )
-from transparency.cli.registration import Form, NotARecordError, Outcome
+from transparency.cli.registration_batch import Settled
 from transparency.cli.sessions import Source
-from transparency.errors import ServiceRefusedError, TransparencyError, UnreachableError
 from transparency.statements.chain import checkpoint_of
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement, entry_id
@@ -43,8 +43,6 @@ _WHERE: dict[Form, str] = {
     "envelope": "the record lies beside the log, its SHA-256 is in the statement",
     "private": "the log has the record's SHA-256 only; keep the record, nobody else has it",
 }
-# The next file would meet the same: a log that cannot be reached, is busy, or does not let us in.
-_STOPPING = frozenset({401, 403, 429, 503})
 
 
 def print_pending(submission: Submission, *, as_json: bool) -> None:
@@ -159,15 +157,15 @@ def _how_it_went_on(earlier: Kept) -> str:
     return f"the session has changed{not_so}"
 
 
-def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *, as_json: bool) -> Exit:
+def submit_many(sources: list[Source], settled: Iterable[tuple[Source, Settled]], *, as_json: bool) -> Exit:
     """Each in turn, a line each, a bar on a terminal. What was done stays done, whatever happens to the next."""
     counts = {"registered": 0, "known": 0, "pending": 0, "skipped": 0, "failed": 0}
     rows: list[dict[str, Any]] = []
     worst = Exit.OK
     with progress("submitting", quiet=as_json) as bar:
         lines = lines_above(bar)
-        for source in bar.track(sources):
-            kind, code, body, line = _attempt(source, register)
+        for source, result in bar.track(settled, total=len(sources)):
+            kind, code, body, line = _told(source, result)
             counts[kind] += 1
             worst = worst or code
             if as_json:
@@ -182,19 +180,13 @@ def submit_many(sources: list[Source], register: Callable[[Source], Outcome], *,
     return worst
 
 
-def _attempt(source: Source, register: Callable[[Source], Outcome]) -> tuple[str, Exit, dict[str, Any], str]:
+def _told(source: Source, outcome: Settled) -> tuple[str, Exit, dict[str, Any], str]:
     name = safe(source.name)
-    try:
-        outcome = register(source)
-    except (CommandError, TransparencyError) as error:
-        if isinstance(error, UnreachableError) or (
-            isinstance(error, ServiceRefusedError) and error.status in _STOPPING
-        ):
-            raise
-        failure = describe(error)
+    if not isinstance(outcome, Outcome):
+        failure = describe(outcome)
         told = safe(failure.message.removeprefix(f"{source.name}: "))
         failed: dict[str, Any] = {"session": source.name, "error": failure.message, "exit-code": int(failure.code)}
-        if source.found and isinstance(error, NotARecordError):
+        if source.found and isinstance(outcome, NotARecordError):
             return "skipped", Exit.OK, {**failed, "status": "skipped"}, f"[{DIM}]· {name}: {told}[/]"
         return "failed", failure.code, {**failed, "status": "failed"}, f"[{BAD}]✗[/] {name}: {told}"
     body = row(outcome)
