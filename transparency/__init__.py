@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transparency.client.client import Submission as Submission
     from transparency.client.face import sign as sign
     from transparency.client.face import submit as submit
+    from transparency.client.many import verify_many as verify_many
     from transparency.client.sync import SyncLogClient as SyncLogClient
     from transparency.cose.keys import PrivateKey as PrivateKey
     from transparency.cose.keys import PublicKey as PublicKey
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from transparency.verifier import Report as Report
     from transparency.verifier import TrustStore as TrustStore
     from transparency.verifier import verify as verify
-    from transparency.verifier import verify_many as verify_many
 
 _HOME = {
     "LogClient": "transparency.client.client",
@@ -47,7 +47,7 @@ _HOME = {
     "sign": "transparency.client.face",
     "submit": "transparency.client.face",
     "verify": "transparency.verifier",
-    "verify_many": "transparency.verifier",
+    "verify_many": "transparency.client.many",
 }
 
 __all__ = [

@@ -10,12 +10,12 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.client.scripted import ISSUER_KEY, LOG_KEY, OTHER_KEY, STATEMENT, receipt_for
+from transparency.client.many import WORTH_PROCESSES
 from transparency.cose import labels
 from transparency.cose.keys import encode_key_set
 from transparency.cose.sign1 import Sign1
 from transparency.statements.statement import sign_envelope, sign_statement
 from transparency.statements.transparent import attach_receipts
-from transparency.verifier.many import WORTH_PROCESSES
 
 ISS = "https://issuer.example"
 TRANSPARENT = attach_receipts(STATEMENT, [receipt_for(STATEMENT)])

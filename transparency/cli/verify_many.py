@@ -12,8 +12,8 @@ from rich.markup import escape
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.output import BAD, DIM, GOOD, UNSURE, err, lines_above, print_json, progress, safe
+from transparency.client.many import BATCH_ITEMS, WORTH_PROCESSES, in_processes, processes_here
 from transparency.verifier import Report
-from transparency.verifier.many import BATCH_ITEMS, WORTH_PROCESSES, in_processes, processes_here
 
 STYLES = {"verified": GOOD, "failed": BAD, "cannot-tell": UNSURE, "warnings": UNSURE}
 MARKS = {"verified": "✓", "failed": "✗", "cannot-tell": "?", "warnings": "!"}

@@ -2,15 +2,14 @@
 
     report = verify(data, TrustStore.from_keys(log_keys, issuer_keys))
 
-One function, one report; ``Verifier`` is the same for many files and checks each tree head once, ``verify_many`` for
-many files on all cores.
+One function, one report; ``Verifier`` is the same for many files and checks each tree head once; on all cores:
+``transparency.verify_many`` (client/many.py, since nothing here starts processes).
 """
 
 from __future__ import annotations
 
 from transparency.display import safe_text
 from transparency.verifier.heads import HeadCache, TreeHead, verify_consistency
-from transparency.verifier.many import verify_many
 from transparency.verifier.render import render_text
 from transparency.verifier.report import Check, Claim, Outcome, Report, Verdict
 from transparency.verifier.trust import IssuerTrust, Leaf, LogTrust, TrustedKey, TrustStore
@@ -35,5 +34,4 @@ __all__ = [
     "safe_text",
     "verify",
     "verify_consistency",
-    "verify_many",
 ]

@@ -12,10 +12,10 @@ import pytest
 import transparency
 from tests.verifier.test_express import FILES, STATEMENTS
 from tests.verifier.world import trust
+from transparency.client.many import BATCH_ITEMS, Item, in_processes, verify_many
 from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
-from transparency.verifier import Options, TrustStore, Verifier, verify_many
-from transparency.verifier.many import BATCH_ITEMS, Item, in_processes
+from transparency.verifier import Options, TrustStore, Verifier
 
 DETACHED = Sign1.from_bytes(FILES[3]).with_payload(None).to_bytes()
 PAYLOAD = Sign1.from_bytes(FILES[3]).payload
