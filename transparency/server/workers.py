@@ -162,7 +162,11 @@ class Workers:
         if self._short_lives >= MAX_SHORT_LIVES:
             self._service.stop_for(StoreError("the worker processes end right after their start"))
             return
-        await self._spawn()
+        try:
+            await self._spawn()
+        except OSError as error:
+            _logger.critical("no worker process can be started: %s", error.strerror)
+            self._service.stop_for(StoreError("no worker process can be started"))
 
 
 def _plain(settings: ServerSettings) -> dict[str, Any]:

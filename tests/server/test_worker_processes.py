@@ -1,0 +1,217 @@
+"""Workers as processes: one that dies is replaced, all end with their owner, and no end loses what was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.server.served import COSE, ISS, served
+from tests.server.test_serve import new_log
+from transparency.cose.keys import PrivateKey
+from transparency.errors import StoreError
+from transparency.log.log import Log
+from transparency.server import workers as module
+from transparency.statements.statement import Statement, parse_entry_id, sign_statement
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from transparency.log.log import Log
+from transparency.server.serve import serve
+from transparency.server.settings import ServerSettings
+from transparency.server.tokens import TokenStore
+
+async def main():
+    data = Path(sys.argv[1])
+    log = Log.open(data, watermark=Path(sys.argv[2]))
+    tokens = TokenStore(data / "access.sqlite")
+    settings = ServerSettings(port=0, open=True, workers=2, search=False)
+    await serve(log, settings, tokens, lambda url: print(url, flush=True))
+    print("stopped", flush=True)
+
+asyncio.run(main())
+"""
+
+
+def workers_of(pid: int) -> set[int]:
+    """The workers whose parent is *pid*, and that still run."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            words = (stat.parent / "cmdline").read_bytes()
+            if int(parent) == pid and state != "Z" and b"transparency.server.worker" in words:
+                found.add(int(stat.parent.name))
+    return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class Service:
+    process: asyncio.subprocess.Process
+    url: str
+    issuer: PrivateKey
+    acknowledged: list[str] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def post(self, session: aiohttp.ClientSession, payload: bytes) -> int:
+        statement = sign_statement(payload, self.issuer, iss=ISS, sub="urn:x", content_type="text/plain")
+        async with session.post(f"{self.url}/entries", data=statement, headers=COSE) as response:
+            await response.read()
+            if response.status in (201, 202):
+                self.acknowledged.append(Statement.from_bytes(statement).entry_id)
+            return response.status
+
+    async def posting(self, session: aiohttp.ClientSession, who: int) -> None:
+        """Without end; a connection that is lost is made anew."""
+        for count in range(10**6):
+            try:
+                assert await self.post(session, b"%d-%d" % (who, count)) in (201, 202, 503)
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.01)
+
+    async def until_acknowledged(self, count: int) -> None:
+        async with asyncio.timeout(60):
+            while len(self.acknowledged) < count:  # noqa: ASYNC110 - a count, not an event
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(tmp_path: Path) -> AsyncIterator[tuple[Service, aiohttp.ClientSession, Path, Path]]:
+    data, mark, issuer = new_log(tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(data), str(mark), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    url = (await asyncio.wait_for(process.stdout.readline(), 40)).decode().strip()
+    service = Service(process, url, issuer)
+    async with aiohttp.ClientSession() as session:
+        service.tasks = [asyncio.create_task(service.posting(session, who)) for who in range(4)]
+        try:
+            yield service, session, data, mark
+        finally:
+            for task in service.tasks:
+                task.cancel()
+            await asyncio.gather(*service.tasks, return_exceptions=True)
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+async def missing(data: Path, mark: Path, acknowledged: list[str]) -> list[str]:
+    """What a log that is opened again does not have, once it has put its intake in the tree."""
+    log = Log.open(data, watermark=mark)
+    await log.start()
+    try:
+        for _ in range(200):
+            absent = [text for text in acknowledged if log.sequencer.find(parse_entry_id(text)) is None]
+            if not absent:
+                break
+            await asyncio.sleep(0.02)
+    finally:
+        await log.stop()
+    return absent
+
+
+async def test_a_signal_drains_the_workers_and_what_they_acknowledged_is_there(tmp_path: Path) -> None:
+    """REG-13, REG-23."""
+    async with running(tmp_path) as (service, _, data, mark):
+        await service.until_acknowledged(30)
+        workers = workers_of(service.process.pid)
+        os.kill(service.process.pid, signal.SIGTERM)
+        out, errors = await asyncio.wait_for(service.process.communicate(), 30)
+
+        assert len(workers) == 2
+        assert (service.process.returncode, out.decode().strip(), errors) == (0, "stopped", b"")
+        assert not any(runs(pid) for pid in workers)
+    assert await missing(data, mark, service.acknowledged) == []
+
+
+async def test_a_worker_that_is_killed_is_replaced_and_the_service_goes_on(tmp_path: Path) -> None:
+    async with running(tmp_path) as (service, session, data, mark):
+        await service.until_acknowledged(20)
+        before = workers_of(service.process.pid)
+        victim = min(before)
+        os.kill(victim, signal.SIGKILL)
+        async with asyncio.timeout(60):
+            while len(workers_of(service.process.pid) - {victim}) < 2:  # noqa: ASYNC110 - another process' doing
+                await asyncio.sleep(0.02)
+        await service.until_acknowledged(len(service.acknowledged) + 20)
+        async with session.get(f"{service.url}/readyz") as response:
+            assert response.status == 200
+        os.kill(service.process.pid, signal.SIGTERM)
+        _, errors = await asyncio.wait_for(service.process.communicate(), 30)
+
+        assert service.process.returncode == 0
+        assert errors.count(b"a worker process ended by itself (signal 9); another takes its place") == 1
+    assert await missing(data, mark, service.acknowledged) == []
+
+
+async def test_when_the_owner_is_killed_its_workers_end_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    """REG-13: a 201 is durable whatever dies next."""
+    async with running(tmp_path) as (service, _, data, mark):
+        await service.until_acknowledged(30)
+        workers = workers_of(service.process.pid)
+        os.kill(service.process.pid, signal.SIGKILL)
+        _, errors = await asyncio.wait_for(service.process.communicate(), 30)
+        async with asyncio.timeout(20):
+            while any(runs(pid) for pid in workers):  # noqa: ASYNC110 - other processes' doing
+                await asyncio.sleep(0.02)
+
+        assert len(workers) == 2
+        assert errors.count(b"a worker stops, because the owner of the log is gone") == 2
+        assert b"Traceback" not in errors
+    assert await missing(data, mark, service.acknowledged) == []
+
+
+async def test_workers_that_end_right_after_their_start_stop_the_service_loudly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path, workers=1) as site:
+        monkeypatch.setattr(module, "SHORT_LIFE_SECONDS", 60.0)
+        for _ in range(module.MAX_SHORT_LIVES):
+            async with asyncio.timeout(60):
+                while not (found := workers_of(os.getpid())):  # noqa: ASYNC110 - another process' doing
+                    await asyncio.sleep(0.02)
+                for pid in found:
+                    os.kill(pid, signal.SIGKILL)
+                while any(runs(pid) for pid in found):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            await site.service.failed.wait()
+
+        assert isinstance(site.service.failure, StoreError)
+        assert "end right after their start" in str(site.service.failure)
+        assert "ended by itself" in caplog.text
+
+
+async def test_half_a_request_does_not_hold_a_stop_for_long(tmp_path: Path) -> None:
+    """API-8: it is told that nothing was accepted."""
+    async with served(tmp_path, workers=1) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(
+            b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: 99\r\n\r\nx"
+        )
+        await asyncio.sleep(0.2)
+    answer = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"is stopping; nothing was accepted" in answer
