@@ -11,6 +11,9 @@ import pytest
 
 from tests.cli.bundles import HOSTILE, copied, files_of, log_with_incident, trust
 from tests.cli.conftest import ISS, Run, Served, shell
+from transparency.cose.algorithms import algorithm
+from transparency.cose.private_key import PrivateKey
+from transparency.notes.vkey import COSIGNATURE, VerifierKey
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +172,19 @@ def test_a_bundle_is_verified_by_itself(run: Run, bundle: Path, tmp_path: Path) 
 
     assert run("verify", bundle, again).exit_code == 64
     assert run("verify", bundle, "--payload", again / "README.txt").exit_code == 64
+
+
+def test_with_a_witness_policy_the_checkpoint_and_every_proof_are_checked_too(
+    run: Run, incident: Served, bundle: Path, folder: Path
+) -> None:
+    vkeys = [f"log {line}" for line in (bundle / "log" / "vkeys.txt").read_text().splitlines()]
+    key = PrivateKey.generate(algorithm("Ed25519").id).public
+    witness = VerifierKey.of("witness.example/w", COSIGNATURE, key).text
+    (folder / "none.policy").write_text("\n".join([*vkeys, "quorum none", ""]))
+    (folder / "one.policy").write_text("\n".join([*vkeys, f"witness w {witness}", "quorum w", ""]))
+
+    nobody = run("verify", bundle, *trust(incident), "--witness-policy", folder / "none.policy")
+    somebody = run("verify", bundle, *trust(incident), "--witness-policy", folder / "one.policy")
+
+    assert (nobody.exit_code, somebody.exit_code) == (0, 1)
+    assert "log/checkpoint: no quorum of witnesses cosigned it; missing: w" in somebody.stdout

@@ -29,7 +29,7 @@ def readme(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> bytes:
     events, entries = timeline["events"], timeline["entries"]
     lines = [
         "EVIDENCE OF AN INCIDENT", "",
-        *(f"{name + ':':<24}{safe_text(value, 600)}" for name, value in summary(incident, timeline)), "",
+        *(f"{safe_text(name) + ':':<24}{safe_text(value, 600)}" for name, value in summary(incident, timeline)), "",
         "To verify it, offline, with the base install of agent-transparency:", "",
         "    transparency verify THIS-FOLDER --trust trust.toml", "",
         "trust.toml (docs/verify.md) holds the keys of the log and of the issuers, from somebody you trust. Those in",
