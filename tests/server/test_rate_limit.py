@@ -82,6 +82,34 @@ def test_the_table_of_clients_is_bounded_and_forgets_the_longest_unseen() -> Non
     limiter.admit("b")
 
 
+def test_what_another_process_answered_is_taken_from_the_same_allowance_and_never_more_than_there_is() -> None:
+    now = [0.0]
+    limiter = RateLimiter(4, 4.0, max_clients=10, clock=lambda: now[0])
+
+    limiter.admit("a")
+    limiter.spend("a", 2)
+    limiter.admit("a")
+    with pytest.raises(ProblemError):
+        limiter.admit("a")
+    limiter.spend("a", 1_000)
+    now[0] = 1.0  # a debt would last a quarter of an hour
+    limiter.admit("a")
+    limiter.spend("b", 3, per_minute=5)
+    limiter.admit("b", 5)
+    limiter.admit("b", 5)
+    with pytest.raises(ProblemError):
+        limiter.admit("b", 5)
+
+
+def test_who_is_limited_at_all_by_the_limit_of_all_or_by_their_own() -> None:
+    limited = RateLimiter(4, 4.0, max_clients=10, clock=lambda: 0.0)
+    free = RateLimiter(None, 4.0, max_clients=10, clock=lambda: 0.0)
+
+    assert (limited.limits(None), limited.limits(5), free.limits(None), free.limits(5)) == (True, True, False, True)
+    free.spend("a", 5)
+    assert len(free) == 0
+
+
 def test_periods_have_names() -> None:
     assert [period_name(value) for value in (1.0, 60.0, 3600.0, 86400.0, 90.0, 0.5)] == [
         "second",
