@@ -7,7 +7,9 @@ import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
+from yarl import URL
 
 from tests.log.witness_peers import Peer, listening, policy_of
 from tests.server.served import Served, served
@@ -126,6 +128,16 @@ async def test_what_is_beyond_the_published_checkpoint_is_not_there(tiled: Serve
 async def test_a_tile_has_one_path_and_no_other(site: Served, path: str) -> None:
     """TL-2: no leading zeros, no `.p/256`, no empty groups; empty tiles are never served (TL-3)."""
     assert (await site.get(f"/tile/{path}")).status == 404
+
+
+async def test_a_path_with_escapes_is_another_spelling(tiled: Served) -> None:
+    await grow(tiled, 5)
+    await tiled.service.publisher.publish()
+    async with aiohttp.ClientSession() as session:
+        for path, status in (("0/000.p/7", 200), ("0/%30%30%30.p/7", 404), ("entries/000.p/%37", 404)):
+            url = URL(f"{str(tiled.url).rstrip('/')}/tile/{path}", encoded=True)
+            async with session.get(url) as answer:
+                assert (path, answer.status) == (path, status)
 
 
 async def test_entries_are_compressed_for_who_can_read_that(site: Served) -> None:

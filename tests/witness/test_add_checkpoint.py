@@ -251,7 +251,7 @@ async def test_logs_are_limited_each_by_its_own_rate_and_not_by_what_others_repl
         limited = await client.add(request(tree, 3, 4))
         assert limited.status == 429
         assert int(limited.headers["retry-after"]) >= 1
-        assert "3 requests per minute" in limited.problem
+        assert "3 new checkpoints per minute" in limited.problem
         assert (await client.add(request(tree, 0, 4, origin="other.example/log"))).status == 200
 
 

@@ -73,7 +73,11 @@ def load_seen(path: str | None) -> SeenTrees | None:
 def keep_seen(path: str | None, seen: SeenTrees | None) -> None:
     """Write the state whole or not at all, if there is anything new."""
     if path is not None and seen is not None and seen.changed:
-        write_output(path, seen.to_json(), force=True)
+        try:
+            write_output(path, seen.to_json(), force=True)
+        except CommandError as error:
+            hint = "What was seen this time is not remembered: make room, or name another --state."
+            raise CommandError(error.code, f"--state {error}", hint) from error
 
 
 def find_proofs(file: str, given: str | None) -> list[bytes]:

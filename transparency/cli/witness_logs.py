@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +16,16 @@ from transparency.cli.files import write_output
 from transparency.cli.output import BAD, done, note, out, print_json, safe, timestamp, warn
 from transparency.cli.settings import json_option
 from transparency.cli.witness_folders import dir_option, require_witness
-from transparency.errors import NoteError, SignatureInvalidError
+from transparency.errors import LogUnusableError, NoteError, SignatureInvalidError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from transparency.log.mark import MarkValue
     from transparency.witness.folder import WitnessFolder
     from transparency.witness.logs import KnownLog
-    from transparency.witness.record import Record
+    from transparency.witness.record import Evidence, Record
+    from transparency.witness.state import WitnessState
 
 
 @click.command("add-log", epilog="\b\nExample: transparency witness add-log --dir ./witness VKEY VKEY2 --url URL")
@@ -72,8 +76,11 @@ def list_(folder: Path, as_json: bool) -> None:
 
     found = require_witness(folder)
     logs = LogList.read(found.logs)
+    # The mark before the state: beside a running witness the state may only be ahead of it.
+    mark = _mark(found)
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         records, evidence, forgotten = state.records(), state.evidence(), state.forgotten()
+        _warn_of_edits(state, mark)
     rows = []
     for origin in sorted({*logs, *records}):
         log, record = logs.get(origin), records.get(origin)
@@ -108,34 +115,69 @@ def evidence(folder: Path, target: Path, as_json: bool) -> None:
     that had been cosigned. A fork has N.fork.evidence, which convicts the log and is checked by `transparency verify`;
     unproven means that nobody has shown the one tree to extend the other.
     """
-    from transparency.notes.requests import AddCheckpoint
-    from transparency.verifier.evidence import SUFFIX
-    from transparency.witness.convict import evidence_file
     from transparency.witness.state import WitnessState
 
     found = require_witness(folder)
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         kept = state.evidence()
+    if target.exists():
+        raise CommandError(Exit.CANNOT_WRITE, f"{target} is there", "Name a new folder.")
+    # All of it or nothing.
+    making = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        target.mkdir()
+        making.mkdir()
+        rows = [_write_case(making, f"{number:04}.{each.ground}", each) for number, each in enumerate(kept, 1)]
+        making.replace(target)
     except OSError as error:
         raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", "Name a new folder.") from error
-    rows = []
-    for number, each in enumerate(kept, 1):
-        stem = f"{number:04}.{each.ground}"
-        claimed = AddCheckpoint.from_bytes(each.request).checkpoint
-        for ending, content in (("request", each.request), ("claimed", claimed), ("recorded", each.recorded)):
-            if content:
-                write_output(target / f"{stem}.{ending}", content)
-        convicting = evidence_file(each)
-        if convicting is not None:
-            write_output(target / f"{stem}{SUFFIX}", convicting.to_bytes())
-        rows.append({"file": stem, "origin": each.origin, "ground": str(each.ground), "size": each.size,
-                     "root": each.root.hex(), "time": each.time})  # fmt: skip
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
     if as_json:
         print_json(rows)
         return
     done(f"{len(rows)} cases in {target}, {sum(each.ground == 'fork' for each in kept)} of them forks")
+
+
+def _write_case(folder: Path, stem: str, case: Evidence) -> dict[str, object]:
+    from transparency.notes.requests import AddCheckpoint
+    from transparency.verifier.evidence import SUFFIX
+    from transparency.witness.convict import evidence_file
+
+    claimed = AddCheckpoint.from_bytes(case.request).checkpoint
+    for ending, content in (("request", case.request), ("claimed", claimed), ("recorded", case.recorded)):
+        if content:
+            write_output(folder / f"{stem}.{ending}", content)
+    convicting = evidence_file(case)
+    if convicting is not None:
+        write_output(folder / f"{stem}{SUFFIX}", convicting.to_bytes())
+    return {
+        "file": stem, "origin": case.origin, "ground": str(case.ground), "size": case.size, "root": case.root.hex(),
+        "time": case.time,
+    }  # fmt: skip
+
+
+def _mark(found: WitnessFolder) -> MarkValue | None:
+    """What the mark says; None, and a warning, where it cannot be read."""
+    from transparency.log.mark import Mark
+    from transparency.witness.folder import WitnessConfig
+
+    config = WitnessConfig.read(found.config)
+    try:
+        with closing(Mark.open(config.watermark, config.name)) as mark:
+            return mark.value
+    except LogUnusableError as error:
+        warn(str(error))
+        return None
+
+
+def _warn_of_edits(state: WitnessState, mark: MarkValue | None) -> None:
+    """Say what a start would refuse. A witness that runs may be some changes ahead of what the mark was."""
+    try:
+        state.check_rows()
+        if mark is not None and state.sequence <= mark.size:
+            state.check_mark(mark)
+    except LogUnusableError as error:
+        warn(str(error))
 
 
 def _known(vkeys: tuple[str, ...], url: str | None, per_minute: int | None) -> KnownLog:

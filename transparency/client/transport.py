@@ -173,6 +173,8 @@ def unreachable(url: URL, error: Exception) -> UnreachableError:
         reason = "there is no such host"
     elif isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
         reason = "connection refused"
+    elif isinstance(error, OSError) and error.strerror and not isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        reason = error.strerror
     else:
         reason = type(error).__name__
     failure = UnreachableError(f"{url.origin()} cannot be reached: {reason}")

@@ -164,7 +164,7 @@ class CheckpointPublisher:
 
     @property
     def cosignatures(self) -> int:
-        """How many of the policy's witnesses cosigned what is served."""
+        """How many keys of the policy's witnesses cosigned what is served."""
         newest = self.published.newest
         return 0 if newest is None or self.witnesses is None else len(self.witnesses.cosigners(newest.note.signatures))
 

@@ -11,12 +11,13 @@ import logging
 
 import aiohttp
 
+from transparency.client.transport import unreachable
 from transparency.errors import LogUnusableError, NoteError, SignatureInvalidError, UnreachableError
 from transparency.log.checkpoints import PublishSettings
 from transparency.log.log import Log, system_clock
 from transparency.log.opening import OLD_COPY
 from transparency.log.store import Store
-from transparency.log.witnessing import Witness, Witnesses
+from transparency.log.witnessing import Witness, WitnessError, Witnesses
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import TileHashes
 from transparency.notes.checkpoint import Checkpoint, open_checkpoint, origin_hash
@@ -77,10 +78,10 @@ async def _last_seen(witness: Witness, keys: ServiceKeys, witnesses: Witnesses) 
     url = witness.url / origin_hash(keys.log) / "checkpoint"
     try:
         status, body = await witnesses.exchange("GET", url)
-    except TimeoutError:
-        return "no answer in time"
-    except (aiohttp.ClientError, OSError, UnreachableError) as error:
-        return type(error).__name__
+    except WitnessError as error:
+        return str(error)
+    except (aiohttp.ClientError, OSError) as error:
+        return str(unreachable(url, error))
     if status == _NOT_FOUND:
         return None
     if status != _OK:

@@ -21,7 +21,8 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from transparency.errors import NoteError, SignatureInvalidError, TransparencyError, UnreachableError
+from transparency.client.transport import unreachable
+from transparency.errors import NoteError, SignatureInvalidError, TransparencyError
 from transparency.log.appender import Clock
 from transparency.notes.checkpoint import Checkpoint, SignedCheckpoint
 from transparency.notes.cosignature import verify_cosignature
@@ -192,8 +193,8 @@ class Witnesses:
                 outcome, reason = error.outcome, str(error)
             except TimeoutError:
                 outcome, reason = Outcome.TOO_SLOW, f"no answer within {self._timeout:g} s"
-            except (aiohttp.ClientError, OSError, UnreachableError) as error:
-                outcome, reason = Outcome.UNREACHABLE, type(error).__name__
+            except (aiohttp.ClientError, OSError) as error:
+                outcome, reason = Outcome.UNREACHABLE, str(unreachable(witness.url, error))
             else:
                 witness.note(Outcome.COSIGNED, "it cosigns")
                 return lines
@@ -294,5 +295,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_chunked(_CHUNK):
         body += chunk
         if len(body) > MAX_BYTES:
-            raise UnreachableError("an answer that is too long")
+            raise WitnessError(Outcome.INVALID, f"its answer has more than {MAX_BYTES} bytes")
     return body

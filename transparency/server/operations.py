@@ -69,7 +69,11 @@ def gauges(log: Log, publisher: CheckpointPublisher) -> Iterable[tuple[str, str,
     yield "checkpoint_entries", "Size of the tree under the newest published checkpoint", publisher.published.size
     yield "checkpoint_behind", "Entries with a receipt and under no published checkpoint yet", publisher.behind
     yield "checkpoint_failures", "Publications that failed since this process started", publisher.failures
-    yield "checkpoint_cosignatures", "Witnesses that cosigned the newest published checkpoint", publisher.cosignatures
+    yield (
+        "checkpoint_cosignatures",
+        "Cosignatures on the newest published checkpoint, one a key",
+        publisher.cosignatures,
+    )
     yield "checkpoint_witnessed", "1 if a quorum cosigned the newest published checkpoint", float(publisher.witnessed)
     yield "ready", "1 if the sequencer lives", 1.0 if status.alive else 0.0
 

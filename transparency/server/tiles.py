@@ -41,6 +41,8 @@ async def tile(request: web.Request) -> web.StreamResponse:
     """``GET /tile/<L>/<N>[.p/<W>]`` and ``GET /tile/entries/<N>[.p/<W>]`` (TL-2, TL-5)."""
     published = request.app[SERVICE].publisher.published
     path = request.match_info["path"]
+    if "%" in request.raw_path.partition("?")[0]:
+        raise NotFoundError("a tile has one path, in which nothing is escaped")
     try:
         if path.startswith(_ENTRIES):
             bundle = published.bundle(*parse_entries_path(f"tile/{path}"))

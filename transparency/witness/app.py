@@ -107,6 +107,8 @@ async def _gate(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _problem(error: Exception) -> ProblemError:
+    if isinstance(error, web.HTTPNotFound):
+        return ProblemError(404, "Not Found", "There is no such resource at this witness")
     if isinstance(error, StoreError):
         return unavailable("The witness cannot store what it would cosign, and is stopping", 5.0)
     return problem_of(error)

@@ -16,14 +16,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+from transparency.display import safe_text
 from transparency.errors import OverloadedError, StoreError
 from transparency.notes.checkpoint_text import origin_hash
 from transparency.server.limits import RateLimiter
+from transparency.server.problems import ProblemError
 from transparency.server.protocol import log_unexpected
 from transparency.witness.decide import Answer, Approved, Submission, judge, read_submission
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.logs import LogList
-from transparency.witness.record import Evidence, Move, Record
+from transparency.witness.record import Evidence, Ground, Move, Record
 from transparency.witness.state import WitnessState
 
 MAX_WAITING: Final = 1024
@@ -36,6 +38,10 @@ _MAX_BUCKETS: Final = 100_000
 _MAX_SEEN: Final = 4096
 _logger = logging.getLogger("transparency.witness")
 
+_KEPT: Final = {
+    Ground.FORK: "%s signed another history, at size %d: kept, see `transparency witness evidence`",
+    Ground.UNPROVEN: "%s signed a tree of size %d that is not shown to extend the recorded one; kept",
+}
 Outcome = Answer | Exception
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -122,7 +128,6 @@ class Keeper:
                 self._released[origin_hash(outcome.origin)] = outcome.record
             if isinstance(outcome, StoreError) and self.failure is None:
                 self.failure = outcome
-                _logger.critical("the state could not be written: the witness stops; a start reads what was kept")
                 self.failed.set()
         for answered, outcome in zip(waiting, outcomes, strict=True):
             if answered.done():  # the client went away
@@ -158,6 +163,8 @@ class Keeper:
             if len(self._seen) > _MAX_SEEN:
                 self._seen.clear()
             self._seen.update(map(_tree, evidence))
+            for each in evidence:
+                _logger.warning(_KEPT[each.ground], safe_text(each.origin, 100), each.size)
             self.evidence_count = self._state.evidence_count()
         return outcomes
 
@@ -200,8 +207,13 @@ class Keeper:
 
     def _admit(self, origin: str) -> None:
         log = self.logs.find(origin)
-        if log is not None and log.per_minute is not None:
+        if log is None or log.per_minute is None:
+            return
+        try:
             self._limiter.admit(origin, log.per_minute)
+        except ProblemError as error:
+            words = f"Only {log.per_minute} new checkpoints per minute are cosigned for a log."
+            raise ProblemError(error.status, error.title, words, headers=error.headers) from error
 
 
 def _tree(evidence: Evidence) -> tuple[str, str, int, bytes]:

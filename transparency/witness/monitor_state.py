@@ -156,19 +156,27 @@ class MonitorFolder:
     def save(self, state: MonitorState) -> None:
         folder = self.folder_of(state.origin)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        create_durably(folder / "state.json", state.to_bytes())
+        _write(folder / "state.json", state.to_bytes(), 0o600)
 
     def keep_evidence(self, origin: str, name: str, data: bytes) -> Path:
         folder = self.folder_of(origin)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / f"{name}{SUFFIX}"
-        create_durably(path, data, 0o644)
+        _write(path, data, 0o644)
         return path
 
     def folder_of(self, origin: str) -> Path:
         """Where the state of a log lies, and the evidence against it."""
         # An origin is any line of text; its hash is a name in every file system.
         return self.path / origin_hash(origin)[:16]
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    try:
+        create_durably(path, data, mode)
+    except OSError as error:
+        # Writing to a descriptor does not say of what: a full disk is to be found.
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _text(signed: SignedCheckpoint) -> str:

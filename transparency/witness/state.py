@@ -58,6 +58,9 @@ class WitnessState:
             self._connection = connect(path)
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+            if mark is None:
+                # One moment for all that is read: a running witness goes on meanwhile.
+                self._connection.execute("BEGIN")
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             tip = self._connection.execute("SELECT sequence, digest FROM tip").fetchone()
         except Exception as error:
