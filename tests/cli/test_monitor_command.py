@@ -152,3 +152,33 @@ def test_a_state_that_is_a_file_is_said(run: Run, folder: Path) -> None:
     result = run("monitor", "http://127.0.0.1:9/", "--log-vkey", KEYS[0].text, "--state", "policy", "--once")
 
     assert (result.exit_code, "is a file" in result.stderr) == (64, True)
+
+
+async def test_a_damaged_state_says_what_to_do_with_it(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        await monitor(folder, *known(log))
+        next((folder / "state").rglob("state.json")).write_text("{")
+
+        result = await monitor(folder, *known(log))
+
+        assert (result.returncode, b"put a copy back" in result.stderr, b"inspect" in result.stderr) == (
+            65,
+            True,
+            False,
+        )
+
+
+async def test_what_could_not_be_told_is_75_and_names_the_place(folder: Path) -> None:
+    async with sites() as (log,):
+        log.publish(entries("a", 20))
+        assert (await monitor(folder, *known(log))).returncode == 0
+        log.checkpoint = None
+        await monitor(folder, *known(log))
+        log.publish(entries("a", 20))
+
+        result = await monitor(folder, *known(log, "--exec", "false", "--json"))
+
+        assert result.returncode == 75
+        events = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(event["event"], event["place"]) for event in events] == [("ended", log.url), ("not-told", log.url)]

@@ -21,7 +21,7 @@ from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, safe, tim
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
 from transparency.cli.verify_witnesses import load_policy
-from transparency.errors import FolderOwnedError, TransparencyError
+from transparency.errors import FolderOwnedError, MalformedError, TransparencyError
 
 if TYPE_CHECKING:
     from transparency.witness.monitor import Monitor, Round
@@ -126,6 +126,9 @@ def command(
         found = asyncio.run(_follow(monitor, None if once else interval, as_json=as_json))
     except FolderOwnedError as error:
         raise _owned(home) from error
+    except MalformedError as error:
+        # It says which file, and what to do: the usual advice about files would lead away from that.
+        raise CommandError(Exit.BAD_INPUT, str(error)) from error
     raise click.exceptions.Exit(_verdict(found) if once else Exit.OK)
 
 
