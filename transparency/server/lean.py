@@ -351,9 +351,8 @@ class LeanConnection(asyncio.Protocol):
         self._stop_reading()
         self._closing_since = asyncio.get_running_loop().time()
         if not self._desk.hand_over(descriptor, begun):
-            self._wire.write(
-                self._desk.problem(unavailable("Too many connections; nothing was accepted", 1.0), close=True)[1]
-            )
+            self.refuse(unavailable("Too many connections; nothing was accepted", 1.0))
+            return
         # Only this descriptor is closed: the connection lives on with the other.
         self._wire.close()
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +40,8 @@ from transparency.server.tokens import TokenStore
 COUNT_SECONDS = 0.5
 # Few, so that workers that were all woken by a crowd of clients share it.
 ACCEPTS_AT_ONCE = 8
+# More connections than this on their way to an owner who does not take them: it has enough to do.
+MAX_HANDING = 256
 LOST = 70
 
 
@@ -48,6 +51,8 @@ class Worker(asyncio.Protocol):
     def __init__(self, settings: ServerSettings, tokens: TokenStore, packets: socket.socket) -> None:
         self._settings = settings
         self._packets = packets
+        # Connections on their way to the owner, with what was read of each.
+        self._handing: deque[tuple[int, bytes]] = deque()
         self._reader = FrameReader()
         self._stream: asyncio.Transport | None = None
         self.ready = asyncio.Event()
@@ -127,21 +132,37 @@ class Worker(asyncio.Protocol):
         return connection
 
     def _hand_over(self, descriptor: int, begun: bytes) -> bool:
-        """The descriptor is closed here in any case; the owner has its own once it was sent."""
-        try:
-            socket.send_fds(self._packets, [b"+" + begun], [descriptor])
-        except OSError:  # the owner takes no more at the moment
-            return False
-        finally:
+        """Whether the owner has it or will: a packet may have to wait until it has taken others."""
+        if len(self._handing) >= MAX_HANDING:
             os.close(descriptor)
+            return False
+        self._handing.append((descriptor, begun))
+        if len(self._handing) == 1:
+            self._hand_on()
         return True
+
+    def _hand_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._handing:
+            descriptor, begun = self._handing[0]
+            try:
+                socket.send_fds(self._packets, [b"+" + begun], [descriptor])
+            except BlockingIOError:
+                loop.add_writer(self._packets, self._hand_on)
+                return
+            except OSError as error:  # the owner is gone, or would never take so large a packet
+                log_unexpected("handing a connection over", error)
+            # The owner has its own now.
+            os.close(descriptor)
+            self._handing.popleft()
+        loop.remove_writer(self._packets)
 
     async def drain(self) -> None:
         """Nobody is let in any more; who waits for an answer gets it."""
         self.acceptor.stop()
         self.desk.stopping = True
         begun = now = asyncio.get_running_loop().time()
-        while self.desk.connections.total and now < begun + self._settings.drain_timeout:
+        while (self.desk.connections.total or self._handing) and now < begun + self._settings.drain_timeout:
             self.desk.grace_over = now >= begun + BODY_GRACE_SECONDS
             self.desk.connections.look()
             now = asyncio.get_running_loop().time()

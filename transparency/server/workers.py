@@ -30,7 +30,7 @@ from transparency.server.settings import ServerSettings
 _logger = logging.getLogger("transparency.server")
 # More than the head of a request and what was read behind it, for some connections at once.
 PACKET_BUFFER = 8 * 1024 * 1024
-MAX_PACKET = 512 * 1024
+MAX_PACKET = 1024 * 1024
 START_SECONDS = 30.0
 # A worker that lives shorter than this was not killed by chance; so many in a row and the service gives up.
 SHORT_LIFE_SECONDS = 2.0
