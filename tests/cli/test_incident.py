@@ -152,12 +152,13 @@ def test_nothing_found_is_said_and_nothing_is_written(run: Run, incident: Served
     assert list(folder.iterdir()) == []
 
 
-def test_the_clocks_of_an_incident_are_in_the_summary(good: Run, incident: Served, folder: Path) -> None:
+def test_the_clocks_of_an_incident_are_in_the_summary(good: Run, run: Run, incident: Served, folder: Path) -> None:
     good("incident", "--log", incident.url, "--session", "hostile", "--aware", "2026-03-05T10:00:00Z", "--out", "aware")
     text = (folder / "aware" / "README.txt").read_text()
 
     assert "2026-03-06T10:00:00Z" in text
     assert "2026-03-08T10:00:00Z" in text
+    assert run("verify", folder / "aware", *trust(incident)).exit_code == 0
 
 
 def test_a_folder_that_is_not_empty_is_left_as_it_is(run: Run, incident: Served, bundle: Path) -> None:

@@ -47,7 +47,7 @@ _SEARCHED: Final = (
     "Candidates by the log's search index, which holds at most 256 tools and 512 paths of a record (--scan)."
 )
 _SCANNED: Final = (
-    "Every statement on the log that was registered from a day before the time asked for on was looked at."
+    "Every statement on the log was looked at; if a time was asked for, those registered from a day before it on."
 )
 
 
@@ -107,7 +107,7 @@ def command(
         how = (_SCANNED if scan or data is not None else _SEARCHED, *METHOD)
         told = [*missing.told, *([("others", f"{missing.more} more")] if missing.more else [])]
         incident = Incident(
-            query, timestamp(int(time.time())), software(), source.name, how, LIMITS,
+            query, timestamp(int(time.time())), software(), f"{source.documents()[2].log} ({source.name})", how, LIMITS,
             {} if known is None else _clocks(known // 1000), tuple((what[:4_000], why[:4_000]) for what, why in told),
         )  # fmt: skip
         timeline = gathering.timeline.to_json()
@@ -213,9 +213,9 @@ def _content_type(statement: Statement) -> object:
 def _clocks(known: int) -> dict[str, str]:
     """NIS2 Article 23 and the CRA count from here; which of them binds whom is not for this file to say."""
     return {
-        "known since": timestamp(known),
-        "24 hours are over at": timestamp(known + 24 * _HOUR),
-        "72 hours are over at": timestamp(known + 72 * _HOUR),
+        "known": timestamp(known),
+        "known + 24 hours": timestamp(known + 24 * _HOUR),
+        "known + 72 hours": timestamp(known + 72 * _HOUR),
     }
 
 
