@@ -121,7 +121,8 @@ def _missing_lines(incident: Mapping[str, Any]) -> list[str]:
 def _entries(entries: Sequence[Mapping[str, Any]]) -> Element:
     titles = ("Index", "Registered", "Entry", "Issuer", "Format", "Sessions", "Found")
     rows = [
-        el("tr", el("td", str(each["index"])), el("td", each["registered"] or "-", class_="state"), el("td", el("code", each["entry"])),
+        el("tr", el("td", str(each["index"])), el("td", each["registered"] or "-", class_="state"),
+           el("td", el("code", each["entry"])),
            el("td", each["issuer"]), el("td", each["format"] or each["record"]),
            el("td", ", ".join(each["sessions"][:SHOWN_NAMES])), el("td", str(each["events"])))
         for each in entries[:SHOWN_ENTRIES]
@@ -137,7 +138,8 @@ def _event(event: Mapping[str, Any]) -> Element:
     paths = [el("div", el("code", path)) for path in event["paths"]]
     left = [el("span", f" ({event['text-left-out']} more characters)", class_="note")] if event["text-left-out"] else []
     return el(
-        "tr", el("td", event["time"] or "no time", class_="state"), el("td", " ".join(filter(None, (event["actor"], event["agent"])))),
+        "tr", el("td", event["time"] or "no time", class_="state"),
+        el("td", " ".join(filter(None, (event["actor"], event["agent"])))),
         el("td", what, *paths), el("td", event["result"]), el("td", event["text"], *left),
         el("td", el("code", f"{event['index']} {event['pointer']}"), el("div", event["session"], class_="note")),
     )  # fmt: skip
