@@ -7,6 +7,7 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transparency.cose.x509 import Certificate
 from transparency.cose.x509_path import Root, check_root, validate
 from transparency.errors import CertificateError, RefusedError
 from transparency.testing.pki import BEGINS, CODE_SIGNING, ENDS, Authority, extended_key_usage, key_usage
@@ -311,3 +312,15 @@ def test_a_chain_with_any_byte_changed_is_refused(which: int, data: st.DataObjec
 
     with pytest.raises(CertificateError):
         validate(chain, TRUSTED, NOW)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_signature_that_claims_unused_bits_is_refused(which: int) -> None:
+    """SS-7: the parser takes 1 for 0 where the last bit of the signature happens to be 0, and that is every second."""
+    for _ in range(12):
+        chain = list(Authority.create("Root").authority("Issuing").leaf("agent").chain)
+        der = chain[which]
+        at = der.rindex(b"\x03\x02\x03", 0, len(der) - 60) + 4  # behind ecdsa-with-SHA256: 03 (BIT STRING), length, 00
+        assert der[at] == 0
+        with pytest.raises(CertificateError):
+            Certificate.from_der(der[:at] + b"\x01" + der[at + 1 :])

@@ -67,6 +67,10 @@ class Certificate:
         except Exception as error:
             # cryptography names no closed set for what parsing may raise (ValueError, DuplicateExtension, ...).
             raise CertificateError("a certificate is not DER that can be read (RFC 5280 §4.1)") from error
+        if not der.endswith(_signature_field(parsed.signature)):
+            # X.690 §11.2.1: no signature here ends inside a byte. The parser takes a count of unused bits where those
+            # happen to be zero, which would give one certificate two forms.
+            raise CertificateError("a certificate's signature is not whole bytes (RFC 5280 §4.1.1.3)")
         try:
             key = PublicKey.from_der(spki)
         except TransparencyError as error:
@@ -95,6 +99,17 @@ class Thumbprint(NamedTuple):
         if function is None:
             raise CertificateError("x5t (34) uses a hash that is not SHA-256, SHA-384 or SHA-512")
         return bool(function(der).digest() == self.digest)
+
+
+def _signature_field(signature: bytes) -> bytes:
+    """The BIT STRING that ends a certificate: tag, length, no unused bits, the signature."""
+    length = len(signature) + 1
+    if length < 0x80:
+        head = bytes((length,))
+    else:
+        size = (length.bit_length() + 7) // 8
+        head = bytes((0x80 | size,)) + length.to_bytes(size, "big")
+    return b"\x03" + head + b"\x00" + signature
 
 
 def read_chain(value: object) -> tuple[bytes, ...]:
