@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 LONGEST: Final = 200
@@ -48,6 +49,7 @@ def _escape(character: str) -> str:
     return f"\\u{{{ord(character):04x}}}"
 
 
+@lru_cache(maxsize=1_024)
 def iso_utc(seconds: int) -> str:
     """A time as people and programs read it; a number that is no calendar time stays a number."""
     try:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from transparency.compliance.finding import MAX_POINTERS, Finding, Verdict
+from transparency.compliance.finding import MAX_POINTERS, NO_COUNTS, Finding, Verdict
 from transparency.compliance.survey import Row, Survey
 from transparency.records.vac_pointer import Path, pointer
 
 Place = Row | Path | str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a check found, before it has the name of the check."""
 
     verdict: Verdict
     summary: str
-    counts: Mapping[str, int | str] = field(default_factory=dict)
-    places: Iterable[Place] = ()
+    counts: Mapping[str, int | str] = NO_COUNTS
+    places: Collection[Place] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ def record_check(
 
 
 def finding(identity: str, outcome: Outcome) -> Finding:
+    if not outcome.places:
+        return Finding(identity, outcome.verdict, outcome.summary, outcome.counts)
     places = list(outcome.places)
     shown = tuple(_pointer(place) for place in places[:MAX_POINTERS])
     more = len(places) - len(shown)
@@ -74,19 +76,19 @@ def _pointer(place: Place) -> str:
     return place.pointer if isinstance(place, Row) else pointer(place)
 
 
-def passed(summary: str, counts: Mapping[str, int | str], places: Iterable[Place] = ()) -> Outcome:
+def passed(summary: str, counts: Mapping[str, int | str], places: Collection[Place] = ()) -> Outcome:
     return Outcome(Verdict.PASS, summary, counts, places)
 
 
-def warned(summary: str, counts: Mapping[str, int | str], places: Iterable[Place] = ()) -> Outcome:
+def warned(summary: str, counts: Mapping[str, int | str], places: Collection[Place] = ()) -> Outcome:
     return Outcome(Verdict.WARN, summary, counts, places)
 
 
-def failed(summary: str, counts: Mapping[str, int | str], places: Iterable[Place] = ()) -> Outcome:
+def failed(summary: str, counts: Mapping[str, int | str], places: Collection[Place] = ()) -> Outcome:
     return Outcome(Verdict.FAIL, summary, counts, places)
 
 
-def attest(summary: str, counts: Mapping[str, int | str], places: Iterable[Place] = ()) -> Outcome:
+def attest(summary: str, counts: Mapping[str, int | str], places: Collection[Place] = ()) -> Outcome:
     return Outcome(Verdict.ATTEST, summary, counts, places)
 
 

@@ -45,14 +45,14 @@ def loads(data: bytes, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) 
         msg = f"the JSON text has {len(data)} bytes, more than the {max_size} that are read"
         raise MalformedError(msg)
     text = _decode(data)
-    _bound_containers(text)
+    containers = _bound_containers(text)
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         _fail(text, error.pos, _PHRASES.get(error.msg, error.msg))
     except (_ObjectionError, RecursionError):
         _locate(text, max_depth)
-    if is_deeper(value, max_depth):  # nested lists have no hook in the parser
+    if containers > max_depth and is_deeper(value, max_depth):  # nested lists have no hook in the parser
         _locate(text, max_depth)
     # The escapes are searched in the text because the parsed value no longer knows where they stood.
     if _SURROGATE_ESCAPE.search(text):
@@ -107,13 +107,19 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def _bound_containers(text: str) -> None:
-    """Brackets in strings count at first, which is quick; only a text with so many is looked at without its strings."""
-    if text.count("{") + text.count("[") <= MAX_CONTAINERS:
-        return
+def _bound_containers(text: str) -> int:
+    """How many objects and arrays there are at most: brackets in strings count too, which is quick.
+
+    Only a text with very many is looked at without its strings.
+    """
+    most = text.count("{") + text.count("[")
+    if most <= MAX_CONTAINERS:
+        return most
     bare = _STRING.sub("", text)
-    if bare.count("{") + bare.count("[") > MAX_CONTAINERS:
+    most = bare.count("{") + bare.count("[")
+    if most > MAX_CONTAINERS:
         raise MalformedError(f"the JSON text has more than {MAX_CONTAINERS} objects and arrays, which are not read")
+    return most
 
 
 def is_deeper(value: object, max_depth: int = MAX_DEPTH) -> bool:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _PATTERN: Final = re.compile(
     r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):([0-5][0-9]):(60|[0-5][0-9])"
     r"(?:[.]([0-9]+))?(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC, as everything here
+_EPOCH_DAY: Final = _EPOCH.toordinal()
 _LONGEST: Final = 64
-_MILLISECOND: Final = timedelta(milliseconds=1)
-_LEAP_SECOND: Final = 60
+_REMEMBERED: Final = 4_096
 
 
 def is_timestamp(value: object) -> bool:
@@ -28,6 +29,7 @@ def is_timestamp(value: object) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST and _PATTERN.fullmatch(value) is not None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def rfc3339(milliseconds: float) -> str | None:
     """An instant in UTC with milliseconds; None where it has no date in the calendar (years 1 to 9999)."""
     try:
@@ -35,28 +37,30 @@ def rfc3339(milliseconds: float) -> str | None:
     except (OverflowError, ValueError):
         return None
     # isoformat, not strftime: that writes the year 999 with three digits.
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def instant(value: object) -> int | None:
     """Milliseconds since the epoch, finer digits cut off; None for what names no instant, as 30 February."""
     if type(value) is int:
         return value if is_timestamp(value) else None
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        return None
-    match = _PATTERN.fullmatch(value)
+    return _instant(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _instant(text: str) -> int | None:
+    """Remembered, for the same time is read by the converter, the survey, the checks and the search."""
+    match = _PATTERN.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second = (int(match.group(number)) for number in range(1, 7))
-    # A leap second is the first moment of the next minute: datetime knows no second 60.
-    leap = second == _LEAP_SECOND
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     try:
-        moment = datetime(year, month, day, hour, minute, 59 if leap else second, tzinfo=UTC)
+        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
     except ValueError:
         return None
-    offset = timedelta(0)
-    if match.group(8):
-        offset = timedelta(hours=int(match.group(9)), minutes=int(match.group(10)))
-        offset = -offset if match.group(8) == "-" else offset
-    fraction = int(((match.group(7) or "") + "000")[:3])
-    return (moment - _EPOCH - offset + timedelta(seconds=leap)) // _MILLISECOND + fraction
+    # A leap second is the first moment of the next minute: sums take second 60 as that.
+    seconds = days * 86_400 + int(hour) * 3_600 + int(minute) * 60 + int(second)
+    if sign:
+        offset = int(hours) * 3_600 + int(minutes) * 60
+        seconds += offset if sign == "-" else -offset
+    return seconds * 1_000 + int(((fraction or "") + "000")[:3])
