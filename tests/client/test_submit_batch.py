@@ -253,6 +253,17 @@ async def test_an_older_log_is_asked_one_by_one(whims: Any) -> None:
     assert log.singles == 4
 
 
+async def test_who_stops_reading_leaves_nothing_open(whims: Any) -> None:
+    async with await whims(Whims()) as client:
+        results = client.submit_batch(signed(50))
+        first = await anext(results)
+        await results.aclose()
+        again = await all_of(client, signed(2))
+
+    assert isinstance(first, Submission)
+    assert again[0] == first
+
+
 def test_without_an_event_loop_it_is_an_iterator() -> None:
     with SyncLogClient("http://127.0.0.1:1", retries=0) as client, pytest.raises(UnreachableError):
         list(client.submit_batch([b"x"]))

@@ -8,6 +8,7 @@ was signed, and registering it again changes nothing (cli/registration.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from transparency.cli.errors import CommandError
@@ -55,15 +56,16 @@ def _together(
 ) -> Iterator[tuple[Source, Settled]]:
     begun = [(source, _begin(registrar, source)) for source in sources]
     statements = [each.statement for _, each in begun if isinstance(each, Begun) and not each.done]
-    results = client.submit_batch(statements) if statements else iter(())
-    for source, each in begun:
-        if not isinstance(each, Begun):
-            yield source, each
-        elif each.done:
-            yield source, each.outcome
-        else:
-            result = next(results)
-            yield source, _finish(registrar, each, result)
+    with closing(client.submit_batch(statements)) as results:
+        for source, each in begun:
+            if not isinstance(each, Begun):
+                yield source, each
+            elif each.done:
+                yield source, each.outcome
+            else:
+                yield source, _finish(registrar, each, next(results))
+        if statements:
+            next(results, None)  # to the end of the answer: its connection serves the next batch
 
 
 def _begin(registrar: Registrar, source: Source) -> Begun | Settled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -44,15 +44,18 @@ class SyncLogClient:
     def submit(self, statement: bytes, payload: bytes | None = None, *, wait: bool = True) -> Submission:
         return self._run(self._client.submit(statement, payload, wait=wait))
 
-    def submit_batch(self, statements: Iterable[bytes]) -> Iterator[Submission | ServiceRefusedError]:
-        """As :meth:`LogClient.submit_batch`; what it is given must not use this client."""
-        results = aiter(self._client.submit_batch(statements))
+    def submit_batch(self, statements: Iterable[bytes]) -> Generator[Submission | ServiceRefusedError, None, None]:
+        """As :meth:`LogClient.submit_batch`; what it is given must not use this client. Read it to its end."""
+        results = self._client.submit_batch(statements)
 
         async def following() -> Submission | ServiceRefusedError | None:
             return await anext(results, None)
 
-        while (result := self._run(following())) is not None:
-            yield result
+        try:
+            while (result := self._run(following())) is not None:
+                yield result
+        finally:
+            self._run(results.aclose())
 
     def receipt(self, entry_id: str, *, size: int | None = None, wait: bool = True, witnessed: bool = False) -> bytes:
         return self._run(self._client.receipt(entry_id, size=size, wait=wait, witnessed=witnessed))
