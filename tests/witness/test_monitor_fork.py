@@ -100,3 +100,20 @@ async def test_one_face_after_the_other_convicts_the_log(tmp_path: Path) -> None
 
         assert await watcher.codes() == ["split-view"]
         assert watcher.evidence().judge(keys).crime == "fork"
+
+
+async def test_the_honest_face_after_a_larger_fork_convicts_the_log(tmp_path: Path) -> None:
+    """The fork was followed first and is gone; what is shown then is smaller."""
+    one, other = forked(tmp_path)
+    async with running(other) as (twin, url):
+        keys = checkpoint_vkeys(twin.service_keys)
+        await register(twin, url, b"3", b"4", b"5")
+        watcher = Watcher(tmp_path / "state", (url,), more={"keys": keys}, clock=system_clock)  # type: ignore[arg-type]
+        assert await watcher.codes() == []
+    async with running(one) as (log, url):
+        watcher.urls = (url,)
+        await register(log, url, b"1", b"2")
+
+        assert "split-view" in await watcher.codes()
+        place = [event["code"] for event in watcher.events].index("split-view")
+        assert watcher.evidence(place).judge(keys).crime == "fork"
