@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import click
 
-from transparency.cli import witness_follow, witness_logs, witness_overrides
+from transparency.cli import witness_follow, witness_logs, witness_overrides, witness_prove
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.listening import (
@@ -22,7 +24,9 @@ from transparency.cli.output import done, note, print_json
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import json_option
 from transparency.cli.witness_folders import dir_option, require_either, require_witness
-from transparency.errors import NoteError
+from transparency.errors import NoteError, StoreError
+
+_LIKE: Final = "It is like witness.example/w1."
 
 
 @click.group()
@@ -37,6 +41,7 @@ command.add_command(witness_overrides.forget)
 command.add_command(witness_overrides.renew)
 command.add_command(witness_follow.init_follower)
 command.add_command(witness_follow.follow)
+command.add_command(witness_prove.prove)
 
 
 @command.command(epilog="\b\nExample: transparency witness init --dir ./witness --name witness.example/w1")
@@ -57,7 +62,9 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
     try:
         check_witness_name(name)
     except NoteError as error:
-        raise CommandError(Exit.USAGE, f"--name cannot be used: {error}", "It is like witness.example/w1.") from error
+        raise CommandError(Exit.USAGE, f"--name cannot be used: {error}", _LIKE) from error
+    if "://" in name:
+        raise CommandError(Exit.USAGE, "--name cannot be used: it is a name, without https://", _LIKE)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(Exit.CANNOT_WRITE, f"{folder} is not an empty folder", "Name another.")
     passphrase = new_kept_passphrase() if encrypt_keys else None
@@ -76,7 +83,13 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
 @dir_option(keys=True)
 def vkey(folder: Path) -> None:
     """Print the verifier keys of a witness, one a line: the Ed25519 one, then the ML-DSA-44 one."""
-    _print_lines([key.text for key in require_either(folder).load_keys().vkeys])
+    from transparency.witness.state import WitnessState
+
+    found = require_either(folder)
+    vkeys = [key.text for key in found.load_keys().vkeys]
+    with storage(found.state), closing(WitnessState.for_reading(found)) as state:
+        state.check_keys(vkeys)
+    _print_lines(vkeys)
 
 
 @command.command(epilog="\b\nExample: transparency witness serve --dir ./witness --port 8090")
@@ -120,6 +133,9 @@ def serve(
             asyncio.run(run(found, state, settings, click.echo))
         except OSError as error:
             raise cannot_listen(host, port, error) or error from error
+        except StoreError as error:
+            hint = "Look at its disk and start it again: nothing that was cosigned is in doubt."
+            raise CommandError(Exit.CANNOT_WRITE, f"{found.state}: the witness has stopped: {error}", hint) from error
     note("stopped; everything that was cosigned is recorded")
 
 

@@ -23,6 +23,7 @@ from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.period import NOT_AVAILABLE, Failed, Misbehaviour, Period
 from transparency.errors import LogUnusableError, StoreError
 from transparency.log.store import StoredEntry
+from transparency.merkle.hashing import leaf_hash
 from transparency.policy.erasure import Erasure
 from transparency.statements.statement import Entry, Statement, entry_id
 from transparency.witness import findings_schema
@@ -69,14 +70,17 @@ class Figures:
         self.checks: dict[str, Counter[str]] = {}
         self.failing = 0
 
-    def add(self, kind: str, outcome: str, availability: str, verdicts: str, checks: tuple[str, ...]) -> None:
-        self.entries[kind] += 1
-        self.outcomes[outcome] += 1
+    def add(
+        self, kind: str, outcome: str, availability: str, verdicts: str, checks: tuple[str, ...], number: int
+    ) -> None:
+        """So many entries of one kind, about which the checks say the same."""
+        self.entries[kind] += number
+        self.outcomes[outcome] += number
         if availability in NOT_AVAILABLE:
-            self.not_available[availability] += 1
-        self.failing += _LETTER[Verdict.FAIL] in verdicts
+            self.not_available[availability] += number
+        self.failing += number * (_LETTER[Verdict.FAIL] in verdicts)
         for place, letter in enumerate(verdicts):
-            self.checks.setdefault(checks[place % len(checks)], Counter())[str(_LETTERS[letter])] += 1
+            self.checks.setdefault(checks[place % len(checks)], Counter())[str(_LETTERS[letter])] += number
 
 
 class Findings:
@@ -150,6 +154,13 @@ class Findings:
         self._lists[number] = checks
         return number
 
+    def leaves(self, start: int, stop: int) -> list[bytes]:
+        """The hashes of the leaves from *start* up to *stop*."""
+        rows = self.connection.execute(
+            "SELECT entry FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx", (start, stop)
+        )
+        return [leaf_hash(entry) for (entry,) in rows]
+
     def artifacts_gone(self) -> list[tuple[int, bytes]]:
         """Entries whose record the log says it has erased, with no order for any entry with that record."""
         sql = (
@@ -219,9 +230,13 @@ class Findings:
     def figures(self, first: int, end: int) -> Figures:
         """Everything counted over entries *first* to *end* - 1."""
         counted = Figures()
-        sql = "SELECT kind, outcome, availability, verdicts, list FROM entries WHERE idx >= ? AND idx < ?"
-        for kind, outcome, availability, verdicts, number in self.connection.execute(sql, (first, end)):
-            counted.add(kind, outcome, availability, verdicts, self._lists.get(number, ()))
+        # Together, because most records of one agent look alike: that is a hundred times quicker than one by one.
+        sql = (
+            "SELECT kind, outcome, availability, verdicts, list, count(*) FROM entries WHERE idx >= ? AND idx < ?"
+            " GROUP BY kind, outcome, availability, verdicts, list"
+        )
+        for kind, outcome, availability, verdicts, checks, number in self.connection.execute(sql, (first, end)):
+            counted.add(kind, outcome, availability, verdicts, self._lists.get(checks, ()), number)
         return counted
 
     def policies(self, first: int, end: int) -> tuple[int, int]:

@@ -42,10 +42,11 @@ from transparency.notes.requests import AddCheckpoint
 from transparency.notes.vkey import VerifierKey
 from transparency.policy.checkpoint_keys import checkpoint_vkeys
 from transparency.statements.statement import Statement
+from transparency.verifier.evidence import Evidence as EvidenceFile
 from transparency.witness.decide import Answer, Approved, Submission, judge, read_submission
 from transparency.witness.findings import Findings
 from transparency.witness.follow_conditions import ENDING, MISSING, TILES, Condition, gone_entries
-from transparency.witness.follow_evidence import keep_evidence, split_view
+from transparency.witness.follow_evidence import smaller_tree, split_view
 from transparency.witness.follow_replay import EntryMissingError, FollowReplay, Reading
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.record import Move, Record
@@ -207,32 +208,35 @@ class Follower:
             return None if unknown else Round("bad-checkpoint", size, read.detail)
         judged = judge(read, known, int(self._clock()))
         if isinstance(judged, Answer) and not judged.body:
-            await self.work(self._convict, judged, size)
+            # Not from the proof alone: from a power of two on it does not tell the root it begins with.
+            beginning = await tree.root_at(old) if 0 < old < size else None
+            proven = None if known is None else split_view(known, signed, beginning, path)
+            await self.work(self._convict, judged, size, proven)
             return Round("withheld", size, judged.detail)
         return read
 
-    def _convict(self, answer: Answer, size: int) -> None:
+    def _convict(self, answer: Answer, size: int, proven: EvidenceFile | None) -> None:
         if answer.evidence is not None:
             self._state.commit([], [answer.evidence])
-            keep_evidence(answer.evidence, self._evidence)
+        if proven is not None:
+            self._evidence(f"{proven.alarm}-{size}", proven.to_bytes())
         what = f"the tree of {size} does not extend the one that was cosigned: {answer.detail}"
         self._find(Condition("split-view", -1, "", what), size)
 
     async def _behind(self, signed: SignedCheckpoint, known: Record) -> Round:
         """It shows less than before. An old copy of a checkpoint is no lie; another tree is, however small."""
         size = signed.checkpoint.size
-        have = await self.work(self.replay.replay.root_at, size)
+        leaves = self.findings.leaves
         try:
-            split = await split_view(signed, known, self._tiles, self._vkeys(), have)
+            found = await self.work(smaller_tree, signed, known, self._vkeys(), self.replay.size, leaves)
         except SignatureInvalidError as error:
             return Round("bad-checkpoint", size, str(error))
-        if split is None:
+        if found is None:
             return Round("behind", size, f"it shows {size} entries, and {known.size} were cosigned before")
-        evidence, what = split
-        if evidence is not None:
-            await self.work(self._evidence, f"{evidence.alarm}-{size}", evidence.to_bytes())
-        await self.work(self._find, Condition("split-view", -1, "", what), size)
-        return Round("withheld", size, what)
+        if found.evidence is not None:
+            await self.work(self._evidence, f"{found.code}-{size}", found.evidence.to_bytes())
+        await self.work(self._find, Condition(found.code, -1, "", found.what), size)
+        return Round("withheld", size, found.what)
 
     # -- the entries ---------------------------------------------------------------------------------------------
 

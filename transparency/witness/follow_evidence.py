@@ -3,50 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
 
-from transparency.client.tiles import TileClient
-from transparency.errors import TransparencyError
+from transparency.errors import ProofError
+from transparency.merkle.hashing import pair_up
+from transparency.merkle.proofs import ReadHash, consistency_path, root_at
 from transparency.notes.checkpoint import SignedCheckpoint, verify_log_signatures
 from transparency.notes.vkey import VerifierKey
 from transparency.verifier.evidence import Evidence as EvidenceFile
-from transparency.witness.convict import evidence_file
-from transparency.witness.monitor_compare import compare
 from transparency.witness.monitor_rollback import find_rollback
 from transparency.witness.monitor_views import View
-from transparency.witness.record import Evidence, Record
+from transparency.witness.record import Record
 
-Keep = Callable[[str, bytes], None]
-
-
-def keep_evidence(kept: Evidence, keep: Keep) -> None:
-    """Of a checkpoint that was refused, what two signatures of the log prove, if they prove anything."""
-    convicting = evidence_file(kept)
-    if convicting is not None:
-        keep(f"{convicting.alarm}-{kept.size}", convicting.to_bytes())
+Leaves = Callable[[int, int], list[bytes]]
+"""The hashes of the leaves from one index up to another, as they were replayed."""
+_PLACE: Final = "the log"
 
 
-async def split_view(
-    signed: SignedCheckpoint, known: Record, tiles: TileClient, keys: Collection[VerifierKey], have: bytes | None
-) -> tuple[EvidenceFile | None, str] | None:
-    """Whether a checkpoint that is smaller than what was cosigned is of another history; None if it is only late.
+class Conviction(NamedTuple):
+    code: str
+    what: str
+    evidence: EvidenceFile | None
 
-    *have* is the root that the replayed entries gave at that size, if it is known. Evidence is to be had where the log
-    still serves the tiles of one of the two trees.
+
+def split_view(
+    known: Record, signed: SignedCheckpoint, beginning: bytes | None, path: tuple[bytes, ...]
+) -> EvidenceFile:
+    """Of a checkpoint that does not extend what was cosigned: *beginning* is what its own tree began with, if larger.
+
+    *path* is the proof of that.
+    """
+    notes = (known.signed, signed.to_bytes())
+    return EvidenceFile("split-view", notes, beginning, () if beginning is None else path)
+
+
+def smaller_tree(
+    signed: SignedCheckpoint, known: Record, keys: Collection[VerifierKey], replayed: int, leaves: Leaves
+) -> Conviction | None:
+    """What a checkpoint that is smaller than the one cosigned last says against the log; None if it is only late.
+
+    The proof is made from the entries as they were replayed: nothing that the log serves now is needed for it. Raises
+    SignatureInvalidError where the log did not sign it.
     """
     verify_log_signatures(signed, keys)
     size = signed.checkpoint.size
-    recorded = View("this witness", SignedCheckpoint.from_bytes(known.signed))
-    shown = View(str(tiles.url), signed, tiles)
-    rollback = find_rollback(shown, None, [recorded.signed], keys, lambda detail: detail)
-    if rollback is not None:
-        return rollback.evidence, rollback.detail
-    try:
-        compared = await compare([recorded], [shown])
-    except TransparencyError:
-        compared = None
-    for alarm in () if compared is None else compared.alarms:
-        if alarm.code == "split-view":
-            return alarm.evidence, alarm.detail
-    if have is not None and have != signed.checkpoint.root:
-        return None, f"the tree of {size} that is shown is not how the one of {known.size} that was cosigned begins"
-    return None
+    recorded = SignedCheckpoint.from_bytes(known.signed)
+    if size > 0 and known.size <= replayed:
+        read = _reader(leaves)
+        root = root_at(size, read)
+        if root != signed.checkpoint.root:
+            path = tuple(consistency_path(size, known.size, read))
+            notes = (signed.to_bytes(), recorded.to_bytes())
+            what = f"the tree of {size} that is shown is not how the one of {known.size} that was cosigned begins"
+            return Conviction("split-view", what, EvidenceFile("split-view", notes, root, path))
+    rollback = find_rollback(View(_PLACE, signed), None, [recorded], keys, lambda detail: detail)
+    return None if rollback is None else Conviction("rollback", f"it {rollback.detail}", rollback.evidence)
+
+
+def _reader(leaves: Leaves) -> ReadHash:
+    def read(level: int, index: int) -> bytes:
+        row = leaves(index << level, (index + 1) << level)
+        if len(row) != 1 << level:
+            raise ProofError("not every entry of this part of the tree was replayed")
+        while len(row) > 1:
+            row = pair_up(row)
+        return row[0]
+
+    return read
