@@ -20,7 +20,7 @@ from transparency.cli.registration import Registrar
 @pytest.mark.parametrize("flags", [(), ("--redact",), ("--convert",), ("--pseudonymous", "key.bin")], ids=str)
 @pytest.mark.parametrize("grown", [False, True], ids=["new", "grown"])
 def test_who_comes_second_finds_what_the_first_wrote(
-    folder: Path, submit: Submit, good: Run, served: Served, monkeypatch: pytest.MonkeyPatch,
+    folder: Path, submit: Submit, served: Served, monkeypatch: pytest.MonkeyPatch,
     flags: tuple[str, ...], grown: bool,
 ) -> None:  # fmt: skip
     """The other command runs whole between our reading of what is there and our writing."""
@@ -30,7 +30,7 @@ def test_who_comes_second_finds_what_the_first_wrote(
         (folder / "s.jsonl").write_bytes(b"".join(lines[:-1]))
         submit("s.jsonl", *flags)
     (folder / "s.jsonl").write_bytes(b"".join(lines))
-    before = log_size(good, served)
+    before = log_size(served)
     sign = Registrar._sign
     others: list[dict[str, Any]] = []
 
@@ -45,15 +45,15 @@ def test_who_comes_second_finds_what_the_first_wrote(
 
     assert ours["known"] is True
     assert ours["entry-id"] == others[0]["entry-id"]
-    assert log_size(good, served) - before == (2 if "--convert" in flags else 1)
+    assert log_size(served) - before == (2 if "--convert" in flags else 1)
     assert not list(folder.glob("*.replaced.*"))
     assert not list(folder.glob("s.*.redactions.json")) or grown
 
 
-def test_two_commands_over_one_folder_both_end_well(good: Run, folder: Path, served: Served) -> None:
+def test_two_commands_over_one_folder_both_end_well(folder: Path, served: Served) -> None:
     count = 60
     make(folder / "all", count, "at-once-")
-    before = log_size(good, served)
+    before = log_size(served)
     command = [sys.executable, "-m", "transparency", *map(str, words(served, "all", "--json"))]
     place = environment(folder / "no-config")
 
@@ -62,7 +62,7 @@ def test_two_commands_over_one_folder_both_end_well(good: Run, folder: Path, ser
 
     assert [process.returncode for process in both] == [0, 0]
     assert [answer["counts"]["failed"] for answer in answers] == [0, 0]
-    assert log_size(good, served) - before == count
+    assert log_size(served) - before == count
     assert len(list((folder / "all").iterdir())) == 2 * count
 
 

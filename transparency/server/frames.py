@@ -15,7 +15,8 @@ import cbor2
 
 from transparency.errors import MalformedError
 
-MAX_FRAME: Final = 64 * 1024 * 1024
+# More than a worker may have under way (server/registrar.py), with what stands around it.
+MAX_FRAME: Final = 128 * 1024 * 1024
 _HEAD: Final = struct.Struct(">IB")
 _KIND_BYTES: Final = 1
 
