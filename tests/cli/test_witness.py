@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import ssl
 import urllib.error
 import urllib.request
@@ -15,6 +16,9 @@ from tests.cli.test_serving import write_certificate
 from tests.notes.world import ORIGIN, log_signer, log_signers, witness
 from tests.witness.served import cosignatures
 from tests.witness.trees import request, tree_of
+from transparency.cli import witness_logs
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
 from transparency.notes.checkpoint import origin_hash
 from transparency.notes.vkey import COSIGNATURE, MLDSA, VerifierKey
 
@@ -174,6 +178,7 @@ def test_an_older_copy_is_refused_and_a_lost_mark_takes_a_loud_flag(folder: Path
     [
         (("init", "--dir", "w", "--name", "other"), 73, "not an empty folder"),
         (("init", "--dir", "y", "--name", "a name"), 64, "--name cannot be used"),
+        (("init", "--dir", "y", "--name", "https://witness.example/w1"), 64, "without https://"),
         (("init", "--dir", "y", "--name", "x" * 256), 64, "more than 255 bytes"),
         (("vkey", "--dir", "nowhere"), 66, "there is no witness in nowhere"),
         (("serve", "--dir", "nowhere"), 66, "witness init --dir nowhere"),
@@ -202,3 +207,44 @@ def test_a_list_with_a_slip_in_it_is_refused_at_the_start_with_its_place(made: P
 
     assert ended.exit_code == 1
     assert "logs.toml" in ended.stderr
+
+
+def test_what_a_start_would_refuse_is_said_by_list_and_vkey(folder: Path, made: Path, run: Run, good: Run) -> None:
+    good("witness", "add-log", "--dir", "w", log_signer().vkey.text)
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, _):
+        assert post(url, request(TREE, 0, 5))[0] == 200
+        assert "warning" not in good("witness", "list", "--dir", "w").stderr
+    with sqlite3.connect(made / "state.sqlite") as connection:
+        connection.execute("DELETE FROM logs")
+    connection.close()
+
+    listed = good("witness", "list", "--dir", "w")
+    assert f"the record of {ORIGIN} is gone" in " ".join(listed.stderr.split())
+    started = run("witness", "serve", "--dir", "w", "--port", "0")
+    assert (started.exit_code, f"the record of {ORIGIN} is gone" in started.stderr) == (1, True)
+    good("witness", "init", "--dir", "x", "--name", NAME)
+    (made / "keys" / "ed25519.pem").write_bytes((folder / "x" / "keys" / "ed25519.pem").read_bytes())
+    other = run("witness", "vkey", "--dir", "w")
+    assert (other.exit_code, "made with" in other.stderr) == (1, True)
+
+
+def test_evidence_is_written_whole_or_not_at_all(
+    folder: Path, made: Path, run: Run, good: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good("witness", "add-log", "--dir", "w", log_signer().vkey.text)
+    fork = tree_of(20, b"fork")
+    with running(folder, "witness", "serve", "--dir", "w", "--port", "0") as (url, errors):
+        assert post(url, request(TREE, 0, 5))[0] == 200
+        assert post(url, request(fork, 5, 5))[0] == 422
+    assert f"{ORIGIN} signed another history" in errors.read_text(), "and the operator hears of it"
+
+    def full(*_: object, **__: object) -> None:
+        raise CommandError(Exit.CANNOT_WRITE, "there is no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(witness_logs, "write_output", full)
+        assert run("witness", "evidence", "--dir", "w", "--out", "found").exit_code == 73
+    assert [path.name for path in folder.iterdir() if "found" in path.name] == []
+    good("witness", "evidence", "--dir", "w", "--out", "found")
+    assert len(list((folder / "found").glob("*.evidence"))) == 1
+    assert run("witness", "evidence", "--dir", "w", "--out", "found").exit_code == 73
