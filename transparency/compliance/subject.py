@@ -13,6 +13,8 @@ from transparency.display import safe_text
 from transparency.errors import TransparencyError
 from transparency.records import convert
 from transparency.records.detect import detect
+from transparency.records.facts import NONE, RecordFacts, facts
+from transparency.records.reading import reading
 from transparency.records.timestamps import rfc3339
 from transparency.records.violation import Violation
 
@@ -90,17 +92,37 @@ def subjects(
 
     Conversion happens here, in the eyes of the checks: ``created`` of a native record is no evidence of anything.
     """
+    return read_subjects(data, signing, retention=retention, baseline=baseline, resolved=resolved, now=now)[0]
+
+
+def read_subjects(
+    data: bytes,
+    signing: Signing | None = None,
+    *,
+    retention: tuple[str, int] | None = None,
+    baseline: Baseline | None = None,
+    resolved: Mapping[str, bool] | None = None,
+    now: int | None = None,
+) -> tuple[list[RecordSubject], RecordFacts]:
+    """The subjects, and what the record can be found by: of a small record every byte is parsed once for all of it."""
     records: list[Mapping[str, Any] | None]
-    format_ = ""
-    try:
-        detected = detect(data)
-        format_ = detected.format.trace_format
-        violations = tuple(convert.check(data, detected))
-        created = _EPOCH if now is None else rfc3339(now) or _EPOCH
-        records = [*convert.convert(data, created=created, detected=detected)]
-    except TransparencyError as error:
-        records = [None]
-        violations = (Violation("violation", "", f"cannot be read: {safe_text(str(error))}"),)
+    format_, found = "", NONE
+    with reading(data) as read:
+        try:
+            detected = detect(data)
+            format_ = detected.format.trace_format
+            try:
+                read.again()
+                violations = tuple(convert.check(data, detected))
+            finally:
+                read.again()
+                found = facts(data, detected)
+            read.again()
+            created = _EPOCH if now is None else rfc3339(now) or _EPOCH
+            records = [*convert.convert(data, created=created, detected=detected)]
+        except TransparencyError as error:
+            records = [None]
+            violations = (Violation("violation", "", f"cannot be read: {safe_text(str(error))}"),)
     return [
         RecordSubject(record, format_, violations, signing, retention, baseline, resolved, now) for record in records
-    ]
+    ], found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -17,6 +18,7 @@ from transparency.errors import MalformedError
 from transparency.records import format as known
 from transparency.records import json_sequence, recognise, strict_json, tree, vac_cbor
 from transparency.records.format import Format
+from transparency.records.reading import current
 from transparency.records.strict_json import without_bom
 from transparency.records.unit import lines
 
@@ -205,6 +207,9 @@ def _peek(data: bytes, extent: json_sequence.Extent, depth: int = 0) -> object:
 
 def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON
     """A JSON value, leniently; None for what is none, and for null, which is no record either."""
+    if current() is not None:
+        with suppress(MalformedError):
+            return strict_json.loads(data)  # kept for whoever reads it next
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

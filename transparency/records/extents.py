@@ -14,10 +14,10 @@ from typing import Any, Final
 from transparency.errors import MalformedError
 from transparency.records import json_sequence
 
-# Possessive (Python 3.11): each string is passed over once, whatever it holds.
-_MARK: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+# Up to the next bracket. Possessive (Python 3.11): each string is passed over once, whatever it holds; the document was
+# parsed, so every string has an end.
+_TO_BRACKET: Final = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+[\[\]{}]', re.DOTALL)
 _OPENING: Final = frozenset(b"[{")
-_QUOTE: Final = ord('"')
 
 
 class Extents:
@@ -49,16 +49,15 @@ class Extents:
 def _places(data: bytes) -> list[tuple[int, int]]:
     places: list[tuple[int, int]] = []
     opened: list[int] = []
-    for match in _MARK.finditer(data):
-        mark = data[match.start()]
-        if mark == _QUOTE:
-            continue
-        if mark in _OPENING:
+    end = 0
+    while (match := _TO_BRACKET.match(data, end)) is not None:
+        end = match.end()
+        if data[end - 1] in _OPENING:
             opened.append(len(places))
-            places.append((match.start(), 0))
+            places.append((end - 1, 0))
         elif opened:
             number = opened.pop()
-            places[number] = (places[number][0], match.end())
+            places[number] = (places[number][0], end)
         else:
             raise MalformedError("brackets that do not match")
     return places

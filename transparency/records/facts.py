@@ -20,7 +20,7 @@ from transparency.records import facts_exchange as exchange
 from transparency.records import format as known
 from transparency.records import vac
 from transparency.records.canonical import name_uuid, time_member
-from transparency.records.detect import detect
+from transparency.records.detect import Detected, detect
 from transparency.records.facts_gathering import Gathering
 from transparency.records.paths import relative_path
 from transparency.records.strict_json import without_bom
@@ -55,10 +55,10 @@ class RecordFacts:
 NONE: Final = RecordFacts()
 
 
-def facts(data: bytes) -> RecordFacts:
+def facts(data: bytes, detected: Detected | None = None) -> RecordFacts:
     """What *data* can be found by; :data:`NONE` for what is no record, or cannot be read as one."""
     try:
-        format_ = detect(data).format
+        format_ = (detected or detect(data)).format
         body = without_bom(data)
         found = Gathering()
         if format_ is known.COSE:

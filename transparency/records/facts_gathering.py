@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from transparency.records.reading import NOTHING, current
 from transparency.records.unit import MAX_LINE_BYTES, lines
 
 MAX_SESSIONS: Final = 64
@@ -115,7 +116,7 @@ def json_lines(data: bytes) -> Iterator[dict[str, Any]]:
         if len(line) > MAX_LINE_BYTES:
             continue
         try:
-            value = json.loads(line)
+            value = _loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
@@ -125,7 +126,14 @@ def json_lines(data: bytes) -> Iterator[dict[str, Any]]:
 def document(data: bytes) -> Any:  # noqa: ANN401 - JSON
     if len(data) > MAX_DOCUMENT:
         raise ValueError("too large to be parsed whole")
-    return json.loads(data)
+    return _loads(data)
+
+
+def _loads(data: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Leniently; what a strict reader has made of it already is taken as it is."""
+    known = current()
+    value = NOTHING if known is None else known.take(data)
+    return json.loads(data) if value is NOTHING else value
 
 
 def as_map(value: object) -> Mapping[str, Any]:

@@ -16,11 +16,13 @@ from typing import Any, Final, NoReturn
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json
+from transparency.records.reading import current
 from transparency.records.unit import MAX_UNITS
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
-# Possessive throughout (Python 3.11): a string is read once, however it ends. A lone quote is a string without an end.
-_MARK: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{}]', re.DOTALL)
+# Up to the next bracket, strings passed over. Possessive throughout (Python 3.11): a string is read once, however it
+# ends, and one without an end has no bracket after it.
+_TO_BRACKET: Final = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+[\[\]{}]', re.DOTALL)
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR: Final = re.compile(rb'[^ \t\r\n\[\]{}",:]++')
 _PLACE: Final = re.compile(r"line ([0-9]+), column ([0-9]+): ")
@@ -62,14 +64,21 @@ def values(data: bytes, *, max_values: int = MAX_UNITS, max_size: int = strict_j
 
 def members(data: bytes, within: Extent | None = None) -> Iterator[tuple[str, Extent]]:
     """Name and place of each member of the object at *within* (else the only value of *data*); none is parsed."""
-    seen: set[str] = set()
+    known = current() if within is None else None
+    found = None if known is None else known.places(data)
+    if found is not None:
+        yield from found
+        return
+    seen: dict[str, Extent] = {}
     for start, end in _parts(data, within, b"{}", _member_end):
         key_end = _string_end(data, start)
         key = read(data, Extent(start, key_end)).value
         if key in seen:
             _fail(data, start, "this key stands twice in one object")
-        seen.add(key)
-        yield key, Extent(_skip_space(data, _skip_space(data, key_end) + 1), end)
+        seen[key] = Extent(_skip_space(data, _skip_space(data, key_end) + 1), end)
+        yield key, seen[key]
+    if known is not None:
+        known.keep_places(data, list(seen.items()))
 
 
 def items(data: bytes, within: Extent | None = None) -> Iterator[Extent]:
@@ -137,17 +146,16 @@ def _end(data: bytes, position: int, max_size: int = strict_json.MAX_SIZE) -> in
             _fail(data, position, "a string without an end" if first == _QUOTE else "expected a value")
         return match.end()
     depth = 0
-    for match in _MARK.finditer(data, position):
-        mark = data[match.start()]
-        if mark == _QUOTE:
-            if match.end() == match.start() + 1:
-                break
-        elif mark in _OPENING:
+    end = position
+    # Not finditer, which would look for a bracket inside a string that has no end.
+    while (match := _TO_BRACKET.match(data, end)) is not None:
+        end = match.end()
+        if data[end - 1] in _OPENING:
             depth += 1
         else:
             depth -= 1
             if not depth:
-                return match.end()
+                return end
     # No end: the parser knows the first byte that is wrong, unless there is too much to be parsed.
     if len(data) - position <= max_size:
         read(data, Extent(position, len(data)), max_size=max_size)

@@ -14,6 +14,7 @@ import re
 from typing import Any, Final, NoReturn
 
 from transparency.errors import MalformedError
+from transparency.records.reading import NOTHING, current
 
 MAX_DEPTH: Final = 64
 MAX_SIZE: Final = 64 * 1024 * 1024
@@ -44,6 +45,11 @@ def loads(data: bytes, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) 
     if len(data) > max_size:
         msg = f"the JSON text has {len(data)} bytes, more than the {max_size} that are read"
         raise MalformedError(msg)
+    known = current()
+    if known is not None and max_depth == MAX_DEPTH:
+        value = known.take(data)
+        if value is not NOTHING:
+            return value
     text = _decode(data)
     containers = _bound_containers(text)
     try:
@@ -57,6 +63,8 @@ def loads(data: bytes, *, max_depth: int = MAX_DEPTH, max_size: int = MAX_SIZE) 
     # The escapes are searched in the text because the parsed value no longer knows where they stood.
     if _SURROGATE_ESCAPE.search(text):
         _refuse_lone_surrogates(text)
+    if known is not None and max_depth == MAX_DEPTH:
+        known.keep(data, value)
     return value
 
 

@@ -32,7 +32,7 @@ from transparency.compliance.finding import Finding
 from transparency.compliance.record_checks import check_record
 from transparency.compliance.settings import DEFAULT, Settings
 from transparency.compliance.stated import CONTENT_TYPES, read_stated
-from transparency.compliance.subject import RecordSubject, Signing, subjects
+from transparency.compliance.subject import RecordSubject, Signing, read_subjects
 from transparency.cose import labels
 from transparency.cose.algorithms import algorithm
 from transparency.errors import (
@@ -53,7 +53,7 @@ from transparency.policy.erasure import Erasure
 from transparency.policy.hold import read_hold
 from transparency.policy.keyset import ServiceKeys
 from transparency.records.disclosure import read_header
-from transparency.records.facts import NONE, RecordFacts, facts
+from transparency.records.facts import NONE, RecordFacts
 from transparency.records.timestamps import instant
 from transparency.records.trace_metadata import Finding as Comparison
 from transparency.records.trace_metadata import TraceMetadata, compare
@@ -145,14 +145,14 @@ class Examiner:
     ) -> Examined:
         record, availability, reason = self._read(statement, artifact)
         digest = _digest(statement, record)
-        found = facts(record) if record is not None else _stated_facts(statement)
         signing = _signing(row, statement, head, record, known)
         now = None if known.now is None else known.now * _MS
         if record is None:
+            found = _stated_facts(statement)
             subject = RecordSubject(None, found.format, (), signing, known.retention, None, known.resolved, now)
             judged = [subject]
         else:
-            judged = subjects(record, signing, retention=known.retention, resolved=known.resolved, now=now)
+            judged, found = read_subjects(record, signing, retention=known.retention, resolved=known.resolved, now=now)
         sessions: list[SessionFigures] = []
         findings: list[Finding] = []
         for subject in judged:
