@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.log.searching import put
 from transparency.client.signing import sign_record
+from transparency.compliance.subject import subjects
 from transparency.cose.keys import PrivateKey
 from transparency.records.facts import facts
 from transparency.statements.statement import sign_envelope, sign_statement
@@ -49,17 +50,34 @@ def fixtures() -> list[tuple[bytes, bool]]:
 
 
 def records(count: int) -> Iterator[bytes]:
-    """Distinct records: each fixture in turn, its session renamed, sessions of lines grown at random."""
+    """Distinct records: each fixture in turn, every session of it renamed, sessions of lines grown at random.
+
+    An id that stands in the record becomes another; one that is derived from its bytes changes with the white space at
+    the end of each line (or of the document), which writes the record's number.
+    """
     chance = random.Random(count)
-    kinds = [(data, lines, [one.encode() for one in facts(data).sessions]) for data, lines in fixtures()]
-    for number, (fixture, lines, sessions) in zip(range(count), itertools.cycle(kinds), strict=False):
+    kinds = [(data, lines, _ids(data)) for data, lines in fixtures()]
+    for number, (fixture, lines, ids) in zip(range(count), itertools.cycle(kinds), strict=False):
         data = fixture
-        for session in sessions:
-            fresh = hashlib.sha256(b"%d %b" % (number, session)).hexdigest().encode()
-            data = data.replace(session, fresh[: len(session)].ljust(len(session), b"0"))
+        for known in ids:
+            fresh = hashlib.sha256(b"%d %b" % (number, known)).hexdigest()[:32].encode()
+            # In its quotes, also those of JSON within a text: a short id is part of other words.
+            for quote in (b'"', b'\\"'):
+                data = data.replace(quote + known + quote, quote + fresh + quote)
+        mark = f"{number:b}".encode().translate(bytes.maketrans(b"01", b" \t")) + b"\n"
         if lines:
-            data = (data.rstrip(b"\n") + b"\n") * chance.choice(REPEATS)
-        yield data if sessions else data.rstrip() + b" " * (number % 1024) + b"\n"
+            data = data.rstrip(b"\n").replace(b"\n", mark) + mark
+            data *= chance.choice(REPEATS)
+        else:
+            data = data.rstrip() + mark
+        yield data
+
+
+def _ids(data: bytes) -> list[bytes]:
+    """The session ids of a record; where one is made of a sub-agent's name, that name."""
+    records = (subject.record or {} for subject in subjects(data))
+    named = {*facts(data).sessions, *(record.get("session", {}).get("session-id", "") for record in records)}
+    return sorted(name.removeprefix("agent-").encode() for name in named if name)
 
 
 def sign(number: int, record: bytes, issuer: SampleIssuer, made: MadeLog) -> bytes:
