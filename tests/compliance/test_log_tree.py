@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.compliance.log_world import NOW, envelope, findings, report_on, session, sign, world
 from tests.log.audited import tampering
@@ -53,6 +54,40 @@ async def test_checkpoints_that_the_quorum_cosigned_pass(tmp_path: Path) -> None
     assert (found["L5"].counts["checkpoints"], found["L5"].counts["cosigned"]) == (2, 2)
     assert found["L5"].counts["witnesses"] == "w1"
     assert found["L2"].counts["witness-lag-seconds"] == 0
+
+
+def included(made: MadeLog, **more: Any) -> dict[int | None, tuple[Verdict, object]]:
+    """R7.3 of each record by its index: the verdict, and who cosigned."""
+    return {
+        record.index: (finding.verdict, finding.counts["witnesses"])
+        for record in report_on(made, **more).records
+        for finding in record.findings
+        if finding.check == "R7.3"
+    }
+
+
+async def test_a_record_counts_the_witnesses_of_the_checkpoint_that_covers_it(tmp_path: Path) -> None:
+    made, peer = world(tmp_path), Peer(time=NOW)
+    async with listening(peer):
+        await published(made, peer)
+    async with running(made) as log:
+        await log.register(sign(made.issuer, session("later")))
+
+    assert included(made, witness_policy=policy_of(peer)) == {
+        2: (Verdict.PASS, "1 of 1"), 3: (Verdict.WARN, "0 of 1"),
+    }  # fmt: skip
+    assert included(made) == {2: (Verdict.WARN, "not looked"), 3: (Verdict.WARN, "not looked")}
+
+
+async def test_a_cosigned_checkpoint_over_another_tree_counts_for_no_record(tmp_path: Path) -> None:
+    made, other, peer = world(tmp_path / "a"), world(tmp_path / "b"), Peer(time=NOW)
+    await published(made)
+    async with listening(peer):
+        await published(other, peer)
+    with tampering(made.data) as database:
+        database.execute("UPDATE checkpoints SET note = ? WHERE size = 3", (checkpoints_of(other)[3],))
+
+    assert included(made, witness_policy=policy_of(peer)) == {2: (Verdict.WARN, "0 of 1")}
 
 
 async def test_a_quorum_that_is_missing_is_a_warning(tmp_path: Path) -> None:

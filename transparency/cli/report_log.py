@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -123,7 +123,9 @@ class _Run:
             ):  # fmt: skip
                 task = bar.add_task("entries", total=None)
                 sizes = frozenset() if served is None else frozenset({served.size})
-                passing = LogPass(checks, examining, self._add, scope, self._seed, spill, sizes)
+                passing = LogPass(
+                    checks, examining, self._add, scope, self._seed, spill, sizes, self._witnesses(served)
+                )
                 passed = passing.run(
                     self._opened.source, policy_key, lambda done, total: bar.update(task, completed=done, total=total)
                 )
@@ -219,6 +221,17 @@ class _Run:
         if served is None:
             return None
         return served_facts(served, passed.heads.get(served.size), passed.keys, policy)
+
+    def _witnesses(self, served: Served | None) -> Callable[[int], tuple[int, int]] | None:
+        """Who asked for no witnesses is told that nobody looked (R7.3)."""
+        from transparency.witness.watched import watched_by, watched_in
+
+        policy = self._options.witness_policy
+        if policy is None:
+            return None
+        if self._opened.store is not None:
+            return watched_in(self._opened.store, policy).covering
+        return watched_by(() if served is None or served.problem else (served.note,), policy).covering
 
     def _sample(self, passed: Passed) -> SampleFacts | None:
         from transparency.witness.log_gathering import Sampling, folder_fetch

@@ -216,7 +216,8 @@ def identified(survey: Survey) -> Outcome:
         return warned("converted, and by which version is not recorded", counts, ["/source"])
     if source is None and not as_text(as_map(survey.record.get("recording-agent")).get("version")):
         return warned("what made the record, and which version of it, is not recorded", counts)
-    return passed(f"version {counts['version']}; {len(links)} links, {found} found in the log", counts)
+    looked = f", {found} found in the log" if resolved is not None else ", not looked up here" if links else ""
+    return passed(f"version {counts['version']}; {len(links)} links{looked}", counts)
 
 
 def _links(survey: Survey) -> list[tuple[Place, str]]:

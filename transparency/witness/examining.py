@@ -83,6 +83,7 @@ class Work(NamedTuple):
     head: SignedHead
     outcome: str
     retention: tuple[str, int] | None
+    witnesses: tuple[int, int] | None = None
 
 
 class _Job(NamedTuple):
@@ -104,7 +105,10 @@ class _Worker:
     def run(self, job: _Job) -> list[Examined]:
         return [
             self._examiner.examine(
-                each.row, each.head, self._artifact, Known(each.outcome, each.retention, job.baselines, now=job.now)
+                each.row,
+                each.head,
+                self._artifact,
+                Known(each.outcome, each.retention, job.baselines, each.witnesses, now=job.now),
             )
             for each in job.work
         ]

@@ -100,7 +100,11 @@ class Passed:
 
 @dataclass(slots=True)
 class LogPass:
-    """*each* is called with every examined entry, in order. *sizes* are those of heads that are wanted."""
+    """*each* is called with every examined entry, in order. *sizes* are those of heads that are wanted.
+
+    *witnesses* says of an entry, by its index, how many of how many cosigned a checkpoint that covers it; None where
+    nobody asked for witnesses.
+    """
 
     checks: LogChecks
     examining: Examining
@@ -109,6 +113,7 @@ class LogPass:
     seed: int
     spill: Spill
     sizes: frozenset[int] = frozenset()
+    witnesses: Callable[[int], tuple[int, int]] | None = None
     passed: Passed = field(default_factory=Passed)
     _ask: _Draw = field(init=False)
 
@@ -213,7 +218,9 @@ class _Watch:
     def _hand_out(
         self, row: StoredEntry, head: SignedHead, outcome: Outcome, retention: tuple[str, int] | None
     ) -> None:
-        for examined in self._run.examining.add(Work(row, head, str(outcome), retention)):
+        ask = self._run.witnesses
+        witnesses = None if ask is None else ask(row.index)
+        for examined in self._run.examining.add(Work(row, head, str(outcome), retention, witnesses)):
             self._run.take(examined)
 
     def _rule(self, row: StoredEntry) -> None:
