@@ -33,6 +33,7 @@ SOURCES = {
     "opencode-export": "opencode/export.json",
     "cursor": "cursor/tool-use.jsonl",
     "agentlog": "agentlog/every-event.agentlog.json",
+    "agentlog-0.1": "agentlog/earlier-version.agentlog.json",
     "agent-trace": "agent-trace/record.json",
     "a2a": "a2a/proto.json",
 }

@@ -20,8 +20,8 @@ def test_the_findings_of_a_fixture_are_as_they_were(name: str) -> None:
 def test_every_format_has_a_golden_report() -> None:
     seen = {detect(read(name)).format.trace_format for name in SOURCES.values()}
 
-    # AgentLog 0.1 differs from 0.2 by its number; VAC is one name in JSON and CBOR.
-    assert seen == {format_.trace_format for format_ in FORMATS} - {"agentlog-0.1"}
+    # VAC is one name in JSON and CBOR.
+    assert seen == {format_.trace_format for format_ in FORMATS}
 
 
 def test_no_golden_report_is_of_a_fixture_that_is_gone() -> None:

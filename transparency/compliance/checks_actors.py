@@ -108,7 +108,7 @@ def attributed(survey: Survey) -> Outcome:
         verdict = by_share(len(nameless), len(survey.rows), survey.settings.tolerated_percent)
         return Outcome(verdict, f"of {len(nameless)} entries nobody can say who acted", counts, nameless)
     if disguised:
-        return warned(f"{len(disguised)} entries said to be a person's are the output of a tool", counts, disguised)
+        return warned(f"{len(disguised)} entries said to be a person's, and the output of a tool", counts, disguised)
     return passed(f"{actors[HUMAN]} entries by people, {len(survey.rows) - actors[HUMAN]} by others", counts)
 
 

@@ -149,9 +149,7 @@ def clean(survey: Survey) -> Outcome:
     places = survey.paths_of([*cards, *others])
     shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if name != "ignored-mail")
     if cards:
-        return failed(
-            f"{len(cards)} numbers that are card numbers by issuer and check digit; in all: {shown}", counts, places
-        )
+        return failed(f"{len(cards)} card numbers by issuer and check digit; in all: {shown}", counts, places)
     return warned(f"found: {shown}", counts, places)
 
 

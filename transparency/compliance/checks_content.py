@@ -137,13 +137,13 @@ def conclusive(survey: Survey) -> Outcome:
         "repeated-ids": len(twice), "without-id": len(unnamed),
     }  # fmt: skip
     if twice:
-        return failed(f"{len(twice)} calls share their call-id with another", counts, twice)
+        return failed(f"{len(twice)} calls with the call-id of another", counts, twice)
     if results and len(silent) == len(results):
         return failed("no result says whether the call succeeded", counts, silent)
     if silent or unnamed:
         summary = f"{len(silent)} results do not say whether the call succeeded, {len(unnamed)} calls have no call-id"
         return warned(summary, counts, [*silent, *unnamed])
-    return passed(f"{len(calls)} calls with ids of their own, {len(results)} results with a status", counts)
+    return passed(f"{len(calls)} calls, each with its own id, {len(results)} results with a status", counts)
 
 
 def _concluded(row: Row) -> bool:

@@ -104,7 +104,7 @@ def permitted(survey: Survey) -> Outcome:
     if not survey.policies and not sandboxes and not approvals:
         return warned("no permission, approval policy or sandbox is recorded", counts)
     places = [*(path for path, _, _ in survey.policies), *approvals]
-    return passed(f"{len(places) + sandboxes} entries or members say what was permitted", counts, places)
+    return passed(f"{len(places) + sandboxes} statements of what was permitted", counts, places)
 
 
 CHECKS: Final = (typed, changes, permitted)

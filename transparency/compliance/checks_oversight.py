@@ -46,7 +46,7 @@ def overseen(survey: Survey) -> Outcome:
     if autonomous and not approvals:
         return warned("the session ran on its own, and nothing was approved in it", counts, places)
     if places:
-        said = f"{len(turns)} further turns, {len(asked)} policies that ask"
+        said = f"{len(turns)} further turns, {len(asked)} asking policies"
         summary = f"{len(approvals)} approvals, {len(denied)} refusals, {said}"
         return passed(summary, counts, places)
     if survey.policies:

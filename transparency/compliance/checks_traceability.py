@@ -52,13 +52,15 @@ def linked(survey: Survey) -> Outcome:
         return failed("no entry has an id", counts)
     if twice or cycles:
         return failed(
-            f"{len(twice)} entries share their id, {len(cycles)} are their own ancestor", counts, [*twice, *cycles]
+            f"{len(twice)} entries with the id of another, {len(cycles)} that lead back to themselves",
+            counts,
+            [*twice, *cycles],
         )
     verdict = by_share(len(dangling), len(parents), survey.settings.tolerated_percent)
     if verdict is not Verdict.PASS:
         return Outcome(verdict, f"{len(dangling)} of {len(parents)} parents are not in the record", counts, dangling)
     if unnamed:
-        return warned(f"{len(unnamed)} entries have no id, nor stand in one that has", counts, unnamed)
+        return warned(f"{len(unnamed)} entries without an id, and in none that has one", counts, unnamed)
     return passed(f"{len(known)} ids, {len(parents)} links to parents, all resolved", counts)
 
 
@@ -145,7 +147,7 @@ def attributed(survey: Survey) -> Outcome:
     strange = [] if survey.is_synthetic or not files.complete else _strangers(attribution, files.paths)
     counts |= {"wrong-ranges": len(wrong), "unknown-hashes": len(odd), "paths-not-in-calls": len(strange)}
     if wrong:
-        return failed(f"{len(wrong)} ranges of lines cannot be", counts, wrong)
+        return failed(f"{len(wrong)} ranges of lines that cannot be", counts, wrong)
     if strange or odd:
         summary = f"{len(strange)} attributed files appear in no tool call, {len(odd)} hashes are of an unknown kind"
         return warned(summary, counts, [*strange, *odd])

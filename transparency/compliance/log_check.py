@@ -14,6 +14,7 @@ from transparency.compliance.examined import Examined
 from transparency.compliance.finding import MAX_POINTERS, Finding, Verdict
 from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
+from transparency.compliance.wording import inflected
 from transparency.display import safe_text
 
 _T = TypeVar("_T")
@@ -113,7 +114,7 @@ class LogCheck:
         places: Places | None = None,
     ) -> Finding:
         places = places or Places()
-        return Finding(self.id, verdict, summary, counts or {}, tuple(places.shown), places.more)
+        return Finding(self.id, verdict, inflected(summary), counts or {}, tuple(places.shown), places.more)
 
     def nothing(self, why: str, counts: Mapping[str, int | str] | None = None) -> Finding:
         return self.found(Verdict.NOT_APPLICABLE, why, counts)

@@ -193,16 +193,14 @@ class Lag(LogCheck):
         ahead = [iss for iss, each in self._issuers.items() if each.early]
         if ahead:
             counts["clocks-ahead"] = shown(ahead)
-            summary = f"{self._early.count} sessions ended after their registration, by clocks of {shown(ahead)}"
+            summary = f"{self._early.count} sessions ended after being registered, by clocks of {shown(ahead)}"
             return self.found(Verdict.FAIL, summary, counts, self._early)
         if self._late.count * 100 > self.settings.late_percent * self._timed:
             hours = self.settings.late_seconds // _HOUR
-            summary = (
-                f"{self._late.count} of {self._timed} sessions were registered more than {hours} h after their end"
-            )
+            summary = f"{self._late.count} of {self._timed} sessions were registered more than {hours} h after the end"
             return self.found(Verdict.WARN, summary, counts, self._late)
         return self.found(
-            Verdict.PASS, f"{self._timed} sessions registered after their end, {self._late.count} late", counts
+            Verdict.PASS, f"{self._timed} sessions registered after the end, {self._late.count} late", counts
         )
 
 

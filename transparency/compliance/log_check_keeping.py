@@ -106,7 +106,7 @@ class Retention(LogCheck):
             return self.found(Verdict.FAIL, summary, counts, late)
         if self._short.count:
             days = self.settings.retention_days
-            summary = f"{self._short.count} records are kept for less than {days} days by their class"
+            summary = f"{self._short.count} records are kept for less than {days} days by the class"
             return self.found(Verdict.WARN, summary, counts, self._short)
         if not have[READ]:
             return self.nothing("no record can be read here, so nothing shows that any is kept", counts)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from transparency.compliance.finding import MAX_POINTERS, NO_COUNTS, Finding, Verdict
 from transparency.compliance.survey import Row, Survey
+from transparency.compliance.wording import inflected
 from transparency.records.vac_pointer import Path, pointer
 
 Place = Row | Path | str
@@ -63,11 +64,11 @@ def record_check(
 
 def finding(identity: str, outcome: Outcome) -> Finding:
     if not outcome.places:
-        return Finding(identity, outcome.verdict, outcome.summary, outcome.counts)
+        return Finding(identity, outcome.verdict, inflected(outcome.summary), outcome.counts)
     places = list(outcome.places)
     shown = tuple(_pointer(place) for place in places[:MAX_POINTERS])
     more = len(places) - len(shown)
-    return Finding(identity, outcome.verdict, outcome.summary, outcome.counts, shown, more)
+    return Finding(identity, outcome.verdict, inflected(outcome.summary), outcome.counts, shown, more)
 
 
 def _pointer(place: Place) -> str:
