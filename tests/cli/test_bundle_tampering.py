@@ -100,11 +100,16 @@ def test_a_link_in_the_place_of_a_file_is_not_that_file(bundle: Path, tmp_path: 
     assert set(failed(again)) == {"README.txt"}
 
 
+def remade_manifest(bundle: Path) -> Path:
+    (bundle / NAME).write_bytes(Manifest.of(bundle).to_bytes())
+    return bundle
+
+
 def remade(bundle: Path, target: Path, change: Callable[[Path], None]) -> dict[str, str]:
     """What is found where somebody changed a bundle and wrote its manifest anew."""
     again = copied(bundle, target)
     change(again)
-    (again / NAME).write_bytes(Manifest.of(again).to_bytes())
+    remade_manifest(again)
     report = BundleVerifier(again, TrustStore(), Options(), software=_software(again)).verify()
     return {look.file: look.detail for look in report.looks if look.outcome == "failed"}
 
@@ -159,6 +164,25 @@ def test_a_question_that_was_changed_afterwards_gives_another_timeline(bundle: P
     narrower = _edit("incident.json", b'"2026-03-06T00:00:00.000Z"', b'"2026-03-05T08:00:01.000Z"')
 
     assert "timeline.json" in remade(bundle, tmp_path / "remade", narrower)
+
+
+@pytest.mark.parametrize("name", ["timeline.json", "timeline.html", "index.html", "README.txt"])
+def test_what_another_version_made_is_not_checked_and_so_never_verified(
+    run: Run, incident: Served, bundle: Path, tmp_path: Path, name: str
+) -> None:
+    """Nor may whoever changes a page get by with naming another version as its maker."""
+    again = copied(bundle, tmp_path / "again")
+    told = json.loads((again / "incident.json").read_bytes())
+    _edit("incident.json", told["software"].encode(), b"transparency 99")(again)
+    report = json.loads(run("verify", remade_manifest(again), *trust(incident), "--json").stdout)
+    page = (again / name).read_bytes()
+    (again / name).write_bytes(page.replace(b"rm -rf", b"ls -la") + (b" " if b"rm -rf" not in page else b""))
+    ended = run("verify", remade_manifest(again), *trust(incident), "--json")
+    looks = {look["file"]: look for look in json.loads(ended.stdout)["bundle"]}
+
+    assert (report["verdict"], report["exit-code"]) == ("cannot-tell", 2)
+    assert (ended.exit_code, looks[name]["outcome"]) == (2, "not_checked")
+    assert "the bundle says transparency 99 made it" in looks[name]["detail"]
 
 
 def base_install(target: Path) -> Path:

@@ -21,7 +21,7 @@ _WORDS: Final = {
     "verified": "It verifies: every file, every statement, and the timeline that the records give.",
     "warnings": "It verifies, with warnings.",
     "failed": "It does not verify.",
-    "cannot-tell": "Cannot tell: nothing is wrong with it, but not all of it could be verified by keys that you trust.",
+    "cannot-tell": "Cannot tell: nothing is shown to be wrong with it, but not all of it could be verified.",
 }
 
 

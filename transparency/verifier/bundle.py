@@ -45,7 +45,8 @@ MAX_STATEMENT: Final = 64 * 1024 * 1024
 MAX_RECORD: Final = 1024 * 1024 * 1024
 MAX_SMALL: Final = 16 * 1024 * 1024
 MAX_TIMELINE: Final = 1024 * 1024 * 1024
-_MUST: Final = frozenset({INCIDENT, TIMELINE, *PAGES})
+_MADE: Final = frozenset({TIMELINE, *PAGES})
+_MUST: Final = _MADE | {INCIDENT}
 _MAY: Final = frozenset({TRUST, KEYS, VKEYS, POLICY, CHECKPOINT})
 _STATEMENT: Final = re.compile(rf"{STATEMENTS}/(0|[1-9][0-9]{{0,15}})-([A-Za-z0-9_-]{{43}})\.(cose|payload|tlog-proof)")
 _WORST_FIRST: Final[tuple[Verdict, ...]] = ("failed", "cannot-tell", "warnings", "verified")
@@ -80,7 +81,11 @@ class BundleReport:
     def verdict(self) -> Verdict:
         if any(look.outcome == "failed" for look in self.looks) or not self.statements:
             return "failed"
-        return next(each for each in _WORST_FIRST if each in {report.verdict for _, report in self.statements})
+        found: set[Verdict] = {report.verdict for _, report in self.statements}
+        if any(look.outcome == "not_checked" and look.file in _MADE for look in self.looks):
+            # What people read could not be held against the evidence: whatever the statements say, it is not verified.
+            found.add("cannot-tell")
+        return next(each for each in _WORST_FIRST if each in found)
 
     @property
     def exit_code(self) -> int:
@@ -109,7 +114,7 @@ class BundleVerifier:
         software: str = "",
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """*software* names this version: of another one, pages may look otherwise."""
+        """*software* names this version: another one may make another timeline, and pages that look otherwise."""
         self._folder = folder
         self._trust = trust
         self._options = options
@@ -209,8 +214,10 @@ class BundleVerifier:
             if self._read(name, MAX_TIMELINE) == data:
                 self._pass(name, "it is what statements and records give")
             elif incident.software != self._software:
-                detail = f"it is not what this version makes of the records; it was made by {incident.software}"
-                self._report.looks.append(Look(name, "failed" if name == TIMELINE else "not_checked", detail))
+                detail = (
+                    f"it is not what this version makes of the records; the bundle says {incident.software} made it"
+                )
+                self._report.looks.append(Look(name, "not_checked", detail))
             else:
                 self._find(name, "it is not what the statements and records give")
 
