@@ -54,7 +54,7 @@ def test_a_commit_stores_entries_tiles_and_head_and_moves_the_tip(store: Store) 
 
 def test_collateral_comes_back_with_its_entry_in_every_way_of_reading(store: Store) -> None:
     batch = batch_of(store.take_over(), 8)
-    policy = replace(batch.entries[3], kind=Kind.POLICY)
+    policy = batch.entries[3]._replace(kind=Kind.POLICY)
     store.commit(replace(batch, entries=[*batch.entries[:3], policy, *batch.entries[4:]]))
 
     assert [row.collateral for row in store.entries(0, 8)] == [collateral_of(n) for n in range(8)]
@@ -68,7 +68,7 @@ def test_collateral_comes_back_with_its_entry_in_every_way_of_reading(store: Sto
 def test_the_newest_documents_come_first_and_heads_can_be_read_from_a_size_on(store: Store) -> None:
     batch = batch_of(store.take_over(), 6)
     kinds = [Kind.POLICY, Kind.OPERATION, Kind.STATEMENT, Kind.OPERATION, Kind.KEYS, Kind.OPERATION]
-    store.commit(replace(batch, entries=[replace(n, kind=k) for n, k in zip(batch.entries, kinds, strict=True)]))
+    store.commit(replace(batch, entries=[n._replace(kind=k) for n, k in zip(batch.entries, kinds, strict=True)]))
     store.commit(batch_of(store.tip(), 1, before=6))
 
     def newest(before: int, most: int) -> list[int]:
@@ -236,7 +236,7 @@ def test_siblings_are_all_entries_over_the_same_signed_bytes_in_order(store: Sto
     """LEAF-7."""
     batch = batch_of(store.take_over(), 3)
     shared = batch.entries[0].tbs_digest
-    store.commit(replace(batch, entries=[replace(new, tbs_digest=shared) for new in batch.entries]))
+    store.commit(replace(batch, entries=[new._replace(tbs_digest=shared) for new in batch.entries]))
     store.extend_index(3)
 
     assert [index for index, _ in store.siblings(shared, 10)] == [0, 1, 2]
@@ -280,7 +280,7 @@ def test_the_head_that_covers_an_index_is_the_first_that_does(store: Store) -> N
 def test_documents_are_found_by_kind_and_statements_are_not_documents(store: Store) -> None:
     batch = batch_of(store.take_over(), 4)
     kinds = [Kind.POLICY, Kind.KEYS, Kind.STATEMENT, Kind.POLICY]
-    entries = [replace(new, kind=kind) for new, kind in zip(batch.entries, kinds, strict=True)]
+    entries = [new._replace(kind=kind) for new, kind in zip(batch.entries, kinds, strict=True)]
     store.commit(replace(batch, entries=entries))
 
     assert [row.index for row in store.documents(Kind.POLICY)] == [0, 3]

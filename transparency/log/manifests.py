@@ -20,7 +20,7 @@ from transparency.log.answers import Registered
 from transparency.log.appender import Clock
 from transparency.log.stated import documents_down
 from transparency.log.store import Kind, Store
-from transparency.policy.manifest import MAX_ENTRIES, Admission, Manifest, collateral_digest
+from transparency.policy.manifest import MAX_ENTRIES, Admission, Manifest
 from transparency.policy.operations import MANIFEST
 from transparency.statements.statement import Statement, entry_id
 
@@ -107,11 +107,11 @@ class Manifests:
             nonlocal statements
             heads = self._store.heads(self._covered)
             head = next(heads)
-            for row in self._store.entries(self._covered, stop):
-                while head.size <= row.index:
+            for index, kind, generation, collateral in self._store.admitted(self._covered, stop):
+                while head.size <= index:
                     head = next(heads)
-                statements += row.kind is Kind.STATEMENT
-                yield Admission(int(row.kind), row.generation, head.time, collateral_digest(row.collateral))
+                statements += kind == Kind.STATEMENT
+                yield Admission(kind, generation, head.time, collateral)
 
         manifest = Manifest.of(self._origin, self._covered, self._previous, admissions())
         return manifest, statements

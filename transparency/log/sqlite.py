@@ -18,7 +18,7 @@ from typing import Any
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
 from transparency.log import schema, sqlite_checkpoints, sqlite_erasing
 from transparency.log.sqlite_transaction import Transaction, unreadable
-from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
+from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.policy.judge import Judgement
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
@@ -158,12 +158,11 @@ class SqliteStore:
             stop = min(start + _CHUNK, upto)
             with self._transaction() as run:
                 rows = run("SELECT entry, tbs, idx FROM entries WHERE idx >= ? AND idx < ?", (start, stop)).fetchall()
-                self._writer.executemany(
-                    "INSERT OR IGNORE INTO digest_index VALUES (?, ?)", [(entry, idx) for entry, _, idx in rows]
-                )
-                self._writer.executemany(
-                    "INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", [(tbs, idx) for _, tbs, idx in rows if tbs]
-                )
+                # Sorted: neighbours share pages, each of which is then touched once.
+                digests = sorted((entry, idx) for entry, _, idx in rows)
+                siblings = sorted((tbs, idx) for _, tbs, idx in rows if tbs)
+                self._writer.executemany("INSERT OR IGNORE INTO digest_index VALUES (?, ?)", digests)
+                self._writer.executemany("INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", siblings)
                 run("UPDATE indexed SET size = ?", (stop,))
             start = stop
 
@@ -238,6 +237,10 @@ class SqliteStore:
     def digests(self, start: int, stop: int) -> list[Entry]:
         sql = "SELECT entry FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
         return [Entry(entry) for (entry,) in self._all(sql, (start, stop))]
+
+    def admitted(self, start: int, stop: int) -> list[Admitted]:
+        sql = "SELECT idx, kind, generation, collateral FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
+        return list(map(Admitted._make, self._all(sql, (start, stop))))
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         rows = self._all(f"{_ENTRIES} WHERE kind <> 0 AND kind = ? ORDER BY idx", (int(kind),))

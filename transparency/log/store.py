@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from transparency.policy.judge import Judgement
 from transparency.statements.receipt import SignedHead
@@ -58,8 +58,7 @@ class Tip:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewEntry:
+class NewEntry(NamedTuple):
     """``collateral`` is what the judgement used besides the statement, and will be asked for when it is replayed."""
 
     entry: Entry
@@ -112,6 +111,15 @@ class IntakeRow:
         return len(self.statement) + len(self.judgement.collateral)
 
 
+class Admitted(NamedTuple):
+    """An entry without its statement: where and what it is, under which policy, its collateral's digest if any."""
+
+    place: int
+    kind: int
+    generation: int
+    collateral: bytes | None
+
+
 class Store(Protocol):
     """See the contract at the top of this module."""
 
@@ -121,6 +129,7 @@ class Store(Protocol):
     def entry(self, index: int) -> StoredEntry | None: ...
     def entries(self, start: int, stop: int) -> Iterator[StoredEntry]: ...
     def digests(self, start: int, stop: int) -> list[Entry]: ...
+    def admitted(self, start: int, stop: int) -> list[Admitted]: ...
     def documents(self, kind: Kind) -> list[StoredEntry]: ...
     def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]: ...
     def tile(self, level: int, index: int) -> bytes | None: ...

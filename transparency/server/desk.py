@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import lru_cache
 
-from transparency.errors import OverloadedError, StoreError
+from transparency.errors import StoreError
 from transparency.log.answers import Accepted
 from transparency.server import media
 from transparency.server.access import Client, authorise, identify_by
@@ -26,7 +25,6 @@ from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore
 from transparency.statements.statement import entry_id
 
-MAX_TURN_SECONDS = 1.0
 ROUTE = "/entries"
 BATCH_ROUTE = "/entries/batch"
 _METHOD = "POST"
@@ -57,25 +55,6 @@ class Desk:
     stopping: bool = False
     # Who is still sending when the server stops has had its time.
     grace_over: bool = False
-    # When this turn of the loop began with requests; None between two turns.
-    turn: float | None = None
-
-    def make_room(self) -> None:
-        """Raise 503 if this turn of the event loop has taken too long already.
-
-        A turn serves every connection that has something to say. When there are more than can be served in time, the
-        last of them are turned away for little, instead of all being served late: so the wait has a bound.
-        """
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        if self.turn is None:
-            self.turn = now
-            loop.call_soon(self._turn_over)
-        elif now - self.turn > MAX_TURN_SECONDS:
-            raise OverloadedError("too many requests at once; nothing was accepted")
-
-    def _turn_over(self) -> None:
-        self.turn = None
 
     def identify(self, authorization: str | None, address: str) -> Client:
         """Who asks, if it may submit; raises 401, 403 or 429."""

@@ -215,7 +215,6 @@ class LeanConnection(asyncio.Protocol):
         self._busy = True
         desk = self._desk
         try:
-            desk.make_room()
             self._client = desk.identify(head.authorization, self.address)
             future = desk.registrar.submit(body, self._client, patient=False)
         except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem

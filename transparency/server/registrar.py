@@ -29,6 +29,8 @@ from transparency.statements.statement import Entry, Statement
 
 MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
+AT_ONCE = 32
+MAX_TURN_SECONDS = 1.0
 
 
 class Receipted(NamedTuple):
@@ -79,6 +81,9 @@ class _UnderWay:
         self.refusal: TransparencyError | None = None
 
 
+_Incoming = tuple[bytes, Client, bool, asyncio.Future[Outcome]]
+
+
 class RemoteRegistrar:
     """The owner of the log is another process."""
 
@@ -94,6 +99,9 @@ class RemoteRegistrar:
         self._number = 0
         self._under_way: dict[int, _UnderWay] = {}
         self.bytes_under_way = 0
+        self._incoming: list[_Incoming] = []
+        self._incoming_bytes = 0
+        self._since = 0.0
         self._handed: list[Handed] = []
         self._asked: list[tuple[int, bytes]] = []
 
@@ -115,21 +123,60 @@ class RemoteRegistrar:
     def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
-        try:
-            statement = Statement.from_bytes(data)
-            check_issuer(client.token, statement)
-            if self.bytes_under_way + len(statement.normalised) > MAX_UNDER_WAY:
-                raise OverloadedError("too many statements are waiting; nothing was accepted")
-            under_way = _UnderWay(statement, client, future, patient=patient)
-            if len(statement.payload) > LARGE_RECORD and self._policy_reads(statement):
-                loop.create_task(self._judge_slowly(under_way))  # noqa: RUF006 - the future is what is waited for
-            else:
-                self._hand_over(under_way, self._judgement(statement))
-        except RefusedError as error:
-            self._ask(_UnderWay(statement, client, future, patient=patient), error)
-        except TransparencyError as error:
-            future.set_exception(error)
+        if self.bytes_under_way + self._incoming_bytes + len(data) > MAX_UNDER_WAY:
+            _fail(future, OverloadedError("too many statements are waiting; nothing was accepted"))
+            return future
+        if not self._incoming:
+            self._since = loop.time()
+            loop.call_soon(self._work)
+        self._incoming.append((data, client, patient, future))
+        self._incoming_bytes += len(data)
         return future
+
+    # -- work ----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """All that this turn of the event loop brought, some at a time.
+
+        When it takes too long the last of them are turned away, for little, instead of all being served late: so the
+        wait has a bound however many connections there are.
+        """
+        incoming, self._incoming, self._incoming_bytes = self._incoming, [], 0
+        now = asyncio.get_running_loop().time
+        for start in range(0, len(incoming), AT_ONCE):
+            some = incoming[start : start + AT_ONCE]
+            if now() - self._since > MAX_TURN_SECONDS:
+                for _, _, _, future in some:
+                    _fail(future, OverloadedError("too many requests at once; nothing was accepted"))
+            else:
+                self._work_on(some)
+
+    def _work_on(self, some: list[_Incoming]) -> None:
+        """Read all, judge all, hand all over: each stage finds its own code in the processor's caches."""
+        read: list[_UnderWay] = []
+        for data, client, patient, future in some:
+            try:
+                statement = Statement.from_bytes(data)
+                check_issuer(client.token, statement)
+            except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
+                _fail(future, error)
+            else:
+                read.append(_UnderWay(statement, client, future, patient=patient))
+        judged = []
+        for under_way in read:
+            statement = under_way.statement
+            try:
+                if len(statement.payload) > LARGE_RECORD and self._policy_reads(statement):
+                    asyncio.get_running_loop().create_task(self._judge_slowly(under_way))
+                else:
+                    judged.append((under_way, self._judgement(statement)))
+            except RefusedError as error:
+                self._ask(under_way, error)
+            except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
+                _fail(under_way.future, error)
+        for under_way, judgement in judged:
+            self._hand_over(under_way, judgement)
+        self._flush()
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -256,6 +303,6 @@ class RemoteRegistrar:
         self._under_way.clear()
 
 
-def _fail(future: asyncio.Future[Outcome], error: TransparencyError) -> None:
+def _fail(future: asyncio.Future[Outcome], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from transparency.errors import StoreError
 from transparency.log.durable import DurableFile
-from transparency.log.store import Commit, IntakeRow, Kind, Store, StoredEntry, Tip
+from transparency.log.store import Admitted, Commit, IntakeRow, Kind, Store, StoredEntry, Tip
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
@@ -116,6 +116,9 @@ class FaultyStore:
 
     def digests(self, start: int, stop: int) -> list[Entry]:
         return self._call("digests", lambda: self._store.digests(start, stop))
+
+    def admitted(self, start: int, stop: int) -> list[Admitted]:
+        return self._call("admitted", lambda: self._store.admitted(start, stop))
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         return self._call("documents", lambda: self._store.documents(kind))

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from transparency.errors import StoreError, TipMovedError
 from transparency.log import checkpoint_keeping as keeping
-from transparency.log.store import Commit, IntakeRow, Kind, StoredEntry, Tip
+from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.policy.manifest import collateral_digest
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
@@ -149,6 +150,12 @@ class MemoryStore:
 
     def digests(self, start: int, stop: int) -> list[Entry]:
         return [row.entry for row in self.entries(start, stop)]
+
+    def admitted(self, start: int, stop: int) -> list[Admitted]:
+        return [
+            Admitted(row.index, int(row.kind), row.generation, collateral_digest(row.collateral))
+            for row in self.entries(start, stop)
+        ]
 
     def documents(self, kind: Kind) -> list[StoredEntry]:
         with self._lock:
