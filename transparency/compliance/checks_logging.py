@@ -78,7 +78,10 @@ def _reference(row: Row) -> tuple[object, ...]:
     """Which unit an entry comes from; () where it does not say."""
     found = row.entry.get("source-ref")
     values = tuple(found.values()) if isinstance(found, dict) else ()
-    return values if all(value.__class__ in (str, int) for value in values) else ()
+    for value in values:
+        if value.__class__ is not str and value.__class__ is not int:
+            return ()
+    return values
 
 
 @record_check(

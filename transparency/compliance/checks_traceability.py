@@ -30,17 +30,18 @@ _REVISION: Final = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
 _ALGORITHMS: Final = frozenset({*BY_NAME, "murmur3"})
 _TRACE_FORMATS: Final = frozenset(format_.trace_format for format_ in FORMATS)
 # An entry with such a mark stands beside the one that it repeats, under the same id.
-_AGAIN: Final = ("duplicate-of", "superseded-by", "rewound-by", "replaced-by", "changed-by")
+_AGAIN: Final = frozenset({"duplicate-of", "superseded-by", "rewound-by", "replaced-by", "changed-by"})
 
 
 @record_check(
     "R11.1", "Entries have ids, and parents that are there", "id and parent-id of each entry", conversation=True
 )
 def linked(survey: Survey) -> Outcome:
-    ids = Counter(row.entry["id"] for row in survey.rows if isinstance(row.entry.get("id"), str) and not _again(row))
+    having = [(row, row.entry["id"]) for row in survey.rows if isinstance(row.entry.get("id"), str)]
+    ids = Counter([identity for row, identity in having if not _again(row)])
     unnamed = [row for row in survey.rows if not row.named]
-    twice = [row for row in survey.rows if isinstance(row.entry.get("id"), str) and ids[row.entry["id"]] > 1]
-    known = {row.entry["id"] for row in survey.rows if isinstance(row.entry.get("id"), str)}
+    twice = [row for row, identity in having if ids[identity] > 1]
+    known = {identity for _, identity in having}
     parents = [row for row in survey.rows if isinstance(row.entry.get("parent-id"), str)]
     dangling = [row for row in parents if row.entry["parent-id"] not in known]
     cycles = _cycles(parents)
@@ -65,8 +66,7 @@ def linked(survey: Survey) -> Outcome:
 
 
 def _again(row: Row) -> bool:
-    native = row.entry.get("native")
-    return isinstance(native, Mapping) and any(mark in native for mark in _AGAIN)
+    return not _AGAIN.isdisjoint(as_map(row.entry.get("native")))
 
 
 def _cycles(parents: list[Row]) -> list[Row]:

@@ -166,7 +166,8 @@ def tokens_of(usage: object) -> int:
 
 
 def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    # First what nearly all are: asking an abstract class costs ten times as much.
+    return value if isinstance(value, dict) or isinstance(value, Mapping) else {}  # noqa: SIM101
 
 
 def _text(value: object) -> str:

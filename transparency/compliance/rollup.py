@@ -88,7 +88,9 @@ class Tallies:
     def add(self, findings: Iterable[Finding], attested: Collection[str] = (), *, signed: bool = True) -> None:
         """Count findings; *attested* are the checks whose *attest* verdicts a statement fills for this record."""
         for finding in findings:
-            tally = self._tallies.setdefault(finding.check, Tally(finding.check))
+            tally = self._tallies.get(finding.check)
+            if tally is None:
+                tally = self._tallies[finding.check] = Tally(finding.check)
             tally.add(finding.verdict, attested=finding.check in attested, signed=signed)
 
     def fill(self, check: str, number: int) -> None:

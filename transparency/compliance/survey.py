@@ -99,12 +99,14 @@ class Survey:
         self.by_kind: dict[str, list[Row]] = {kind: [] for kind in sorted(TYPES)}
         self.policies: list[tuple[Path, str, Any]] = []
         """Where the record says what the agent may do: place, member, value."""
+        self.usages: list[Mapping[str, Any]] = []
+        """What entries say of their tokens."""
         self._days: dict[str, int | None] = {}
+        self.missing = self._missing()
+        """Why there is no content to look at; empty if there is."""
         self._read()
 
-    @property
-    def missing(self) -> str:
-        """Why there is no content to look at; empty if there is."""
+    def _missing(self) -> str:
         if self.subject.record is not None:
             return ""
         reason = next((each.message for each in self.subject.violations if each.level == "violation"), "")
@@ -151,6 +153,9 @@ class Survey:
             "" if parent is None else parent.kind,
         )
         row.actor = _actor(row)
+        usage = entry.get("token-usage")
+        if isinstance(usage, dict) or isinstance(usage, Mapping):  # noqa: SIM101 - as in as_map
+            self.usages.append(usage)
         data, native = entry.get("data"), entry.get("native")
         if isinstance(data, dict) and not POLICY_MEMBERS.isdisjoint(data):
             self._policy((path, "data"), data)
@@ -215,18 +220,15 @@ class Survey:
     @cached_property
     def tokens(self) -> tuple[int, int]:
         """Tokens of the session, and how many entries say their own; what cannot be a count is left out."""
-        total = counted = 0
-        for row in self.rows:
-            usage = row.entry.get("token-usage")
-            if isinstance(usage, Mapping):
-                stated = _count(usage.get("total"))
-                total += _count(usage.get("input")) + _count(usage.get("output")) if stated == 0 else stated
-                counted += 1
-        return total, counted
+        total = 0
+        for usage in self.usages:
+            stated = _count(usage.get("total"))
+            total += _count(usage.get("input")) + _count(usage.get("output")) if stated == 0 else stated
+        return total, len(self.usages)
 
     @cached_property
     def reasoning_tokens(self) -> int:
-        return sum(_count(as_map(row.entry.get("token-usage")).get("reasoning")) for row in self.rows)
+        return sum(_count(usage.get("reasoning")) for usage in self.usages)
 
     @cached_property
     def humans(self) -> list[Row]:

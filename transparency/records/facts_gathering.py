@@ -137,7 +137,8 @@ def _loads(data: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def as_map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    # First what nearly all are: asking an abstract class costs ten times as much.
+    return value if isinstance(value, dict) or isinstance(value, Mapping) else {}  # noqa: SIM101
 
 
 def maps(value: object) -> Iterable[Mapping[str, Any]]:
