@@ -98,6 +98,10 @@ class UnreachableError(TransparencyError):
     """The log did not answer, or not as a log does."""
 
 
+class AnswerTooLargeError(UnreachableError):
+    """The log answered with more bytes than were asked for; the rest was not read."""
+
+
 class ServiceRefusedError(TransparencyError):
     """The log answered with a problem: ``status``, ``title`` and ``detail`` are its words (RFC 9290)."""
 

@@ -112,7 +112,7 @@ def test_it_refuses_the_folder_of_a_plain_witness_and_a_plain_witness_its_folder
 
 
 def test_it_refuses_keys_that_were_not_made_for_it(run: Run, good: Run, folder: Path) -> None:
-    """Copied over from a plain witness: the folder knows which keys it was made with."""
+    """Copied over from a plain witness: the state knows which keys it was made with."""
     good(*MADE, *WHOSE)
     good("witness", "init", "--dir", "plain", "--name", "control.example/c1")
     for path in (folder / "plain" / "keys").iterdir():
@@ -121,7 +121,7 @@ def test_it_refuses_keys_that_were_not_made_for_it(run: Run, good: Run, folder: 
     result = run("witness", "follow", "http://127.0.0.1:1", "--dir", "compliance", "--once")
 
     assert result.exit_code == 1
-    assert "are not those that this compliance witness was made with" in result.stderr
+    assert "are not those that this witness was made with" in result.stderr
 
 
 def test_the_key_of_attestations_is_another_than_those_that_cosign(good: Run, folder: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from transparency.client.client import LogClient, Submission
+from transparency.client.client import MAX_ARTIFACT, LogClient, Submission
 from transparency.client.search import SearchPage
 from transparency.cose.keys import PublicKey
 from transparency.errors import ServiceRefusedError
@@ -84,8 +84,8 @@ class SyncLogClient:
     def put_artifact(self, record: bytes) -> bool:
         return self._run(self._client.put_artifact(record))
 
-    def artifact(self, digest: str) -> bytes:
-        return self._run(self._client.artifact(digest))
+    def artifact(self, digest: str, *, most: int = MAX_ARTIFACT) -> bytes:
+        return self._run(self._client.artifact(digest, most=most))
 
     def entry_url(self, entry_id: str) -> str:
         return self._client.entry_url(entry_id)

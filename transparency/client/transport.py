@@ -23,7 +23,7 @@ from yarl import URL
 
 from transparency.client.problems import refusal
 from transparency.client.retry import Backoff, is_temporary, parse_retry_after
-from transparency.errors import ServiceRefusedError, UnreachableError
+from transparency.errors import AnswerTooLargeError, ServiceRefusedError, UnreachableError
 
 _CHUNK = 64 * 1024
 _CLIENT_ERRORS = 400
@@ -152,7 +152,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
         size += len(chunk)
         if size > most:
             msg = f"{response.url.origin()} answered with more than {most} bytes, which no such answer has"
-            raise UnreachableError(msg)
+            raise AnswerTooLargeError(msg)
         parts.append(chunk)
     return b"".join(parts)
 

@@ -18,17 +18,20 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from transparency.compliance.baseline import AgentKey, TokenBaseline
 from transparency.compliance.examined import Examined
 from transparency.compliance.settings import DEFAULT, Settings
-from transparency.errors import NotFoundError
+from transparency.errors import AnswerTooLargeError, NotFoundError, ProofError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
 from transparency.log.store import Kind, StoredEntry
 from transparency.statements.receipt import SignedHead
 from transparency.witness.examiner import MAX_RECORD, Artifact, Examiner, Known
+
+if TYPE_CHECKING:
+    from transparency.client.sync import SyncLogClient
 
 CHUNK: Final = 64
 CHUNK_BYTES: Final = 1024 * 1024
@@ -56,7 +59,7 @@ class Reach:
             from transparency.client.sync import SyncLogClient  # noqa: PLC0415
 
             with SyncLogClient(self.url, token=self.token, tls=self._tls()) as client:
-                yield lambda digest: client.artifact(digest.hex())
+                yield served(client)
         else:
             yield lambda _: None
 
@@ -66,6 +69,20 @@ class Reach:
         tls = ssl.create_default_context()
         tls.load_verify_locations(self.cacert)
         return tls
+
+
+def served(client: SyncLogClient) -> Artifact:
+    """From a log that is asked for them. No more is read than is examined, whatever it sends."""
+
+    def artifact(digest: bytes) -> bytes | None:
+        try:
+            return client.artifact(digest.hex(), most=MAX_RECORD)
+        except AnswerTooLargeError:
+            return bytes(MAX_RECORD + 1)  # as of a folder: the examiner sees that it is too long
+        except ProofError:
+            return b""  # another record than was asked for: the examiner sees that it is not the one
+
+    return artifact
 
 
 def _read(store: ArtifactStore, digest: str) -> bytes | None:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from transparency.compliance.baseline import AgentKey, Running
-from transparency.compliance.examined import ERASED, Examined
+from transparency.compliance.examined import Examined
 from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.period import NOT_AVAILABLE, Failed, Misbehaviour, Period
 from transparency.errors import LogUnusableError, StoreError
 from transparency.log.store import StoredEntry
 from transparency.merkle.hashing import leaf_hash
-from transparency.policy.erasure import Erasure
-from transparency.statements.statement import Entry, Statement, entry_id
+from transparency.policy.erasure import ARTIFACT, Erasure
+from transparency.statements.statement import Entry, Statement, entry_id, parse_entry_id
 from transparency.witness import findings_schema
 
 _LETTERS: Final = {
@@ -105,8 +105,8 @@ class Findings:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """One transaction: all of it, or nothing. StoreError where the disk does not take it."""
-        self.connection.execute("BEGIN IMMEDIATE")
         try:
+            self.connection.execute("BEGIN IMMEDIATE")
             yield
             self.connection.execute("COMMIT")
         except BaseException as error:
@@ -138,7 +138,8 @@ class Findings:
             ),
         )
         if isinstance(examined.stated, Erasure):
-            orders = [(item.index, item.what) for item in examined.stated.items]
+            items = (item for item in examined.stated.items if item.what == ARTIFACT)
+            orders = [(item.index, parse_entry_id(item.entry)) for item in items]
             self.connection.executemany("INSERT OR IGNORE INTO orders VALUES (?, ?)", orders)
 
     def _read_lists(self) -> dict[int, tuple[str, ...]]:
@@ -161,13 +162,14 @@ class Findings:
         )
         return [leaf_hash(entry) for (entry,) in rows]
 
-    def artifacts_gone(self) -> list[tuple[int, bytes]]:
+    def artifacts_gone(self, most: int) -> list[tuple[int, bytes]]:
         """Entries whose record the log says it has erased, with no order for any entry with that record."""
         sql = (
-            "SELECT idx, entry FROM entries e WHERE availability = ? AND whole = 1 AND NOT EXISTS"
-            " (SELECT 1 FROM orders o JOIN entries f ON f.idx = o.idx WHERE f.digest = e.digest) LIMIT 1000"
+            "SELECT idx, entry FROM entries WHERE availability = 'erased' AND whole = 1 AND digest NOT IN"
+            " (SELECT f.digest FROM orders o JOIN entries f ON f.idx = o.idx AND f.entry = o.entry)"
+            " ORDER BY idx LIMIT ?"
         )
-        return [(index, bytes(entry)) for index, entry in self.connection.execute(sql, (ERASED,))]
+        return [(index, bytes(entry)) for index, entry in self.connection.execute(sql, (most,))]
 
     # -- what is usual for an agent ------------------------------------------------------------------------------
 
@@ -184,10 +186,11 @@ class Findings:
     # -- what the log did wrong ----------------------------------------------------------------------------------
 
     def find(self, code: str, index: int, entry: str, what: str, size: int, now: int) -> None:
-        """Kept once, whoever finds it again; one that had ended stands again."""
+        """Kept once, whoever finds it again; one that had ended stands again, and is told again."""
         self.connection.execute(
             "INSERT INTO misbehaviour (code, idx, entry, what, size, found) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (code, idx, what) DO UPDATE SET ended = NULL",
+            " ON CONFLICT (code, idx, what) DO UPDATE SET ended = NULL,"
+            " told = CASE WHEN ended IS NULL THEN told ELSE 0 END",
             (code, index, entry, _text(what), size, now),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 _BUSY_MS: Final = 5_000
 
 _TABLES: Final = (
@@ -16,7 +16,6 @@ _TABLES: Final = (
                              outcome TEXT NOT NULL, availability TEXT NOT NULL, reason TEXT NOT NULL,
                              digest TEXT NOT NULL, whole INTEGER NOT NULL, counts INTEGER NOT NULL, list INTEGER,
                              verdicts TEXT NOT NULL) STRICT""",
-    "CREATE INDEX by_digest ON entries (digest) WHERE kind = 'statement'",
     "CREATE INDEX not_there ON entries (idx) WHERE availability = 'erased' AND whole = 1",
     "CREATE TABLE lists (number INTEGER PRIMARY KEY, ids TEXT NOT NULL UNIQUE) STRICT",
     # What warns or fails; what passes is a letter in ``entries``.
@@ -28,7 +27,8 @@ _TABLES: Final = (
                                   entry TEXT NOT NULL, what TEXT NOT NULL, size INTEGER NOT NULL,
                                   found INTEGER NOT NULL, ended INTEGER, told INTEGER NOT NULL DEFAULT 0,
                                   UNIQUE (code, idx, what)) STRICT""",
-    "CREATE TABLE orders (idx INTEGER NOT NULL, what TEXT NOT NULL, PRIMARY KEY (idx, what)) STRICT, WITHOUT ROWID",
+    # Entries whose record was ordered to be erased.
+    "CREATE TABLE orders (idx INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (idx, entry)) STRICT, WITHOUT ROWID",
     """CREATE TABLE agents (iss TEXT NOT NULL, agent TEXT NOT NULL, count INTEGER NOT NULL, mean REAL NOT NULL,
                             squares REAL NOT NULL, PRIMARY KEY (iss, agent)) STRICT, WITHOUT ROWID""",
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",

@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from transparency.client.tiles import TileClient, TiledTree
 from transparency.display import safe_text
@@ -28,7 +28,6 @@ from transparency.errors import (
     LogUnusableError,
     NoteError,
     ProofError,
-    ServiceRefusedError,
     SignatureInvalidError,
     StoreError,
     TransparencyError,
@@ -36,7 +35,7 @@ from transparency.errors import (
 )
 from transparency.log.audit_sources import RemoteSource
 from transparency.log.documents import check_pin, read_policy
-from transparency.notes.checkpoint import SignedCheckpoint
+from transparency.notes.checkpoint import SignedCheckpoint, verify_log_signatures
 from transparency.notes.cosignature import verify_cosignatures
 from transparency.notes.requests import AddCheckpoint
 from transparency.notes.vkey import VerifierKey
@@ -53,7 +52,6 @@ from transparency.witness.record import Move, Record
 from transparency.witness.state import WitnessState
 
 _T = TypeVar("_T")
-_FORBIDDEN: Final = 403
 What = Literal["cosigned", "current", "withheld", "waiting", "behind", "bad-checkpoint", "unreachable", "stopped"]
 
 
@@ -134,10 +132,8 @@ class Follower:
             raise
         except NoteError as error:
             self.last = Round("bad-checkpoint", detail=str(error))
-        except (UnreachableError, ServiceRefusedError) as error:
-            self.last = Round("unreachable", detail=str(error))
         except TransparencyError as error:
-            self.last = Round("unreachable", detail=f"{type(error).__name__}: {error}")
+            self.last = Round("unreachable", detail=str(error))
         return self.last
 
     async def _look(self, note: bytes) -> Round:
@@ -190,7 +186,12 @@ class Follower:
 
         None: its signature is by a key that is not known yet, as all are at first, and after a rotation.
         """
-        size = signed.checkpoint.size
+        size, vkeys = signed.checkpoint.size, self._vkeys()
+        try:
+            # Before anything is held against the log: this is what it has signed.
+            verify_log_signatures(signed, vkeys)
+        except SignatureInvalidError as error:
+            return Round("bad-checkpoint", size, str(error)) if _known_line(signed, vkeys) else None
         tree = TiledTree(self._tiles, signed.checkpoint)
         old = 0 if known is None else known.size
         try:
@@ -200,12 +201,10 @@ class Follower:
             what = f"its tiles are not those of the checkpoint of {size}: {error}"
             await self.work(self._settle, [Condition("tiles", -1, "", what)], size, TILES)
             return Round("withheld", size, what)
-        vkeys = self._vkeys()
         body = AddCheckpoint(old, path, signed.to_bytes()).to_bytes()
         read = read_submission(body, lambda origin: vkeys if origin == signed.checkpoint.origin else None)
         if isinstance(read, Answer):
-            unknown = read.status == _FORBIDDEN and not _known_line(signed, vkeys)
-            return None if unknown else Round("bad-checkpoint", size, read.detail)
+            return Round("bad-checkpoint", size, read.detail)
         judged = judge(read, known, int(self._clock()))
         if isinstance(judged, Answer) and not judged.body:
             # Not from the proof alone: from a power of two on it does not tell the root it begins with.
@@ -226,9 +225,9 @@ class Follower:
     async def _behind(self, signed: SignedCheckpoint, known: Record) -> Round:
         """It shows less than before. An old copy of a checkpoint is no lie; another tree is, however small."""
         size = signed.checkpoint.size
-        leaves = self.findings.leaves
+        roots, leaves = self.replay.replay.root_at, self.findings.leaves
         try:
-            found = await self.work(smaller_tree, signed, known, self._vkeys(), self.replay.size, leaves)
+            found = await self.work(smaller_tree, signed, known, self._vkeys(), self.replay.size, roots, leaves)
         except SignatureInvalidError as error:
             return Round("bad-checkpoint", size, str(error))
         if found is None:
@@ -242,22 +241,27 @@ class Follower:
 
     async def _replayed(self, signed: SignedCheckpoint, submission: Submission | None) -> Round:
         size = signed.checkpoint.size
+        missing: EntryMissingError | None = None
         try:
             done = await self.work(
                 self.replay.advance, size, self._reading, lambda at: self._told(at, size), lambda: self._stopping
             )
         except EntryMissingError as error:
-            await self.work(self._settle, [Condition("missing", error.index, "", str(error))], size, MISSING)
-            return Round("withheld", size, f"entry {error.index}: {error}")
+            missing, done = error, True
         if not done:
             return Round("stopped", self.replay.size)
         if submission is None:
+            # By the keys that are known by now: what none of them signed is not the log's word.
             found = await self._submitted(signed, self.recorded)
             if found is None:
-                return Round("bad-checkpoint", size, "it is not signed by a key that the log's key set lists")
+                why = "" if missing is None else f", as far as it is given (entry {missing.index}: {missing})"
+                return Round("bad-checkpoint", size, f"it is not signed by a key that the log's key set lists{why}")
             if isinstance(found, Round):
                 return found
             submission = found
+        if missing is not None:
+            await self.work(self._settle, [Condition("missing", missing.index, "", str(missing))], size, MISSING)
+            return Round("withheld", size, f"entry {missing.index}: {missing}")
         self.observed = signed
         return await self.work(self._conclude, submission)
 

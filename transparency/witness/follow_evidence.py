@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from transparency.errors import ProofError
-from transparency.merkle.hashing import pair_up
+from transparency.merkle.compact_range import CompactRange
 from transparency.merkle.proofs import ReadHash, consistency_path, root_at
 from transparency.notes.checkpoint import SignedCheckpoint, verify_log_signatures
 from transparency.notes.vkey import VerifierKey
@@ -17,7 +17,10 @@ from transparency.witness.record import Record
 
 Leaves = Callable[[int, int], list[bytes]]
 """The hashes of the leaves from one index up to another, as they were replayed."""
+RootAt = Callable[[int], bytes | None]
+"""The root that the entries gave at an earlier head; None where no head has that size."""
 _PLACE: Final = "the log"
+_AT_ONCE: Final = 4_096
 
 
 class Conviction(NamedTuple):
@@ -38,7 +41,7 @@ def split_view(
 
 
 def smaller_tree(
-    signed: SignedCheckpoint, known: Record, keys: Collection[VerifierKey], replayed: int, leaves: Leaves
+    signed: SignedCheckpoint, known: Record, keys: Collection[VerifierKey], replayed: int, roots: RootAt, leaves: Leaves
 ) -> Conviction | None:
     """What a checkpoint that is smaller than the one cosigned last says against the log; None if it is only late.
 
@@ -48,7 +51,8 @@ def smaller_tree(
     verify_log_signatures(signed, keys)
     size = signed.checkpoint.size
     recorded = SignedCheckpoint.from_bytes(known.signed)
-    if size > 0 and known.size <= replayed:
+    # An old copy of an honest log's checkpoint has the root of its head: then nothing has to be hashed again.
+    if size > 0 and known.size <= replayed and roots(size) != signed.checkpoint.root:
         read = _reader(leaves)
         root = root_at(size, read)
         if root != signed.checkpoint.root:
@@ -62,11 +66,12 @@ def smaller_tree(
 
 def _reader(leaves: Leaves) -> ReadHash:
     def read(level: int, index: int) -> bytes:
-        row = leaves(index << level, (index + 1) << level)
-        if len(row) != 1 << level:
+        end = (index + 1) << level
+        subtree = CompactRange()
+        for start in range(index << level, end, _AT_ONCE):
+            subtree.extend(leaves(start, min(start + _AT_ONCE, end)))
+        if subtree.size != 1 << level:
             raise ProofError("not every entry of this part of the tree was replayed")
-        while len(row) > 1:
-            row = pair_up(row)
-        return row[0]
+        return subtree.root()
 
     return read

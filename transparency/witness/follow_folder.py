@@ -1,12 +1,12 @@
 """The folder of a compliance witness: another identity than any plain witness, and never both.
 
 DIR/cosigner.toml     its name, and where its mark lies       DIR/keys/*.pem      private keys, mode 0600
-DIR/follow.toml       which log it follows, by which keys     DIR/issuer.pub.pem  key of its attestations
+DIR/follow.toml       which log it follows, and its issuer    DIR/issuer.pub.pem  key of its attestations
 DIR/state.sqlite      what it has cosigned                    DIR/evidence/       what convicts the log
 DIR/findings.sqlite   replay and findings; can be made again  DIR/lock            held by the owner
 
 Its cosigning keys say *I replayed every entry*; those of a plain witness say *the log grew*. One key, one meaning: so a
-plain witness' folder is refused here, and this one there, and keys that were exchanged for others are noticed.
+plain witness' folder is refused here, and this one there; the state knows the keys it was made with (state.py).
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from transparency.cose.keys import PrivateKey, is_encrypted
 from transparency.errors import LogUnusableError, MalformedError, PassphraseError
 from transparency.log.durable import create_durably
 from transparency.log.folder import ask
-from transparency.policy.toml import Table, load, quote, quote_list
-from transparency.witness.folder import WitnessConfig, WitnessFolder, create_witness
-from transparency.witness.keys import WitnessKeys, load_keys
+from transparency.policy.toml import Table, load, quote
+from transparency.witness.folder import WitnessFolder, create_witness
 
 COSIGNER: Final = "cosigner.toml"
 ISSUER: Final = "issuer.pem"
@@ -54,16 +53,6 @@ class FollowerFolder(WitnessFolder):
     def issuer_public(self) -> Path:
         return self.path / "issuer.pub.pem"
 
-    def load_keys(self) -> WitnessKeys:
-        """The cosigning keys; those that are not the ones that were made for this folder are refused."""
-        keys = load_keys(self.keys, WitnessConfig.read(self.config).name, self.passphrase)
-        if [key.text for key in keys.vkeys] != list(FollowConfig.read(self.follow).vkeys):
-            raise LogUnusableError(
-                f"the keys in {self.keys} are not those that this compliance witness was made with: a key that "
-                "cosigns as another witness must not cosign as this one"
-            )
-        return keys
-
     def load_issuer(self) -> PrivateKey:
         """The key that signs attestations."""
         path = self.keys / ISSUER
@@ -84,13 +73,12 @@ class FollowConfig:
 
     policy_key: bytes
     iss: str
-    vkeys: tuple[str, ...]
 
     @classmethod
     def read(cls, path: Path) -> FollowConfig:
         try:
             table = Table(load(path.read_bytes(), "configuration of a compliance witness"), "follow")
-            config = cls(bytes.fromhex(table.text("policy-key")), table.text("iss"), tuple(table.texts("vkeys")))
+            config = cls(bytes.fromhex(table.text("policy-key")), table.text("iss"))
             table.done()
         except OSError as error:
             raise LogUnusableError(f"{path} cannot be read: {error.strerror}") from error
@@ -104,10 +92,9 @@ class FollowConfig:
 
     def write(self, path: Path) -> None:
         lines = [
-            "# Written by `transparency witness init-follower`. Another log, or other keys: another folder.",
+            "# Written by `transparency witness init-follower`. Another log: another folder.",
             f"policy-key = {quote(self.policy_key.hex())}",
             f"iss = {quote(self.iss)}",
-            f"vkeys = {quote_list(self.vkeys)}",
         ]
         create_durably(path, ("\n".join(lines) + "\n").encode(), mode=0o644)
 
@@ -122,8 +109,7 @@ def create_follower(
         issuer = PrivateKey.generate(ES256.id)
         create_durably(making.keys / ISSUER, issuer.to_pem(passphrase), mode=0o600)
         create_durably(making.issuer_public, issuer.public.to_pem(), mode=0o644)
-        keys = load_keys(making.keys, name, None if passphrase is None else lambda: passphrase)
-        FollowConfig(policy_key, iss, tuple(key.text for key in keys.vkeys)).write(making.follow)
+        FollowConfig(policy_key, iss).write(making.follow)
 
     made = create_witness(path, name, watermark, passphrase, kind=FollowerFolder, furnish=furnish)
     assert isinstance(made, FollowerFolder)  # noqa: S101 - as was asked for

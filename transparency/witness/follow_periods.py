@@ -26,7 +26,7 @@ NEWS: Final = 300
 
 
 class Periods:
-    """Makes and registers them. ``every`` seconds at most one, unless the log misbehaved."""
+    """Makes and registers them: at most one in ``every`` seconds, or in NEWS where the log's conduct has changed."""
 
     def __init__(
         self,
@@ -88,15 +88,13 @@ class Periods:
         if found is None:
             return None
         if last is not None:
-            before, entry = last
+            before, previous = last
             news = standing != before.misbehaviours
-            if not entry:
-                return None  # one after the other: each names the entry of the one before
-            if not news and (
-                self._clock() - before.time < self._every or not self._findings.has_cause(before.end, end)
-            ):
+            if self._clock() - before.time < (min(NEWS, self._every) if news else self._every):
                 return None
-            first, number, previous = before.end, before.number + 1, entry
+            if not news and not self._findings.has_cause(before.end, end):
+                return None
+            first, number = before.end, before.number + 1
         else:
             first, number, previous = 0, 1, ""
             if not standing and not self._findings.has_cause(first, end):

@@ -18,6 +18,7 @@ from transparency.compliance.examined import Examined
 from transparency.compliance.log_settings import LogSettings
 from transparency.compliance.period import Period
 from transparency.compliance.settings import DEFAULT, Settings
+from transparency.cose.keys import PublicKey
 from transparency.display import safe_text
 from transparency.errors import TransparencyError
 from transparency.log.audit_replay import Replay
@@ -64,14 +65,14 @@ class FollowReplay:
         findings: Findings,
         policy_key: bytes,
         *,
-        iss: str,
+        issuer: PublicKey,
         clock: Callable[[], float],
         settings: Settings = DEFAULT,
         log_settings: LogSettings | None = None,
     ) -> None:
         self._findings = findings
         self._policy_key = policy_key
-        self._iss = iss
+        self._issuer = issuer
         self._clock = clock
         self._examiner = Examiner(settings)
         self._least = (log_settings or LogSettings()).baseline_sessions
@@ -161,7 +162,7 @@ class FollowReplay:
         examined = self._examiner.examine(row, head, artifact, known)
         self._findings.add(row, examined, counts=_counts(row, examined))
         self._remember(examined)
-        if isinstance(examined.stated, Period) and examined.iss == self._iss and examined.outcome == "reproduced":
+        if isinstance(examined.stated, Period) and self._is_own(row):
             self._findings.keep_period(examined.stated, row.statement, examined.entry)
         self.report.size += 1
         if self.report.size == head.size:
@@ -189,6 +190,14 @@ class FollowReplay:
             usual.add(session.tokens)
             self._changed[key] = usual
             self._compare_with(key)
+
+    def _is_own(self, row: StoredEntry) -> bool:
+        """Whether this witness signed it. By its key: whose keys an issuer's are is what the *log* says."""
+        try:
+            Statement.from_bytes(row.statement).verify(self._issuer)
+        except TransparencyError:
+            return False
+        return True
 
     def _retention(self, row: StoredEntry) -> tuple[str, int] | None:
         """The class by which the policy in force keeps what this issuer registers."""

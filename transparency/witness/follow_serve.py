@@ -16,12 +16,12 @@ from transparency.client.sync import SyncLogClient
 from transparency.client.tiles import TileClient
 from transparency.compliance.log_settings import LogSettings
 from transparency.compliance.settings import DEFAULT, Settings
-from transparency.errors import ProofError
 from transparency.log.durable import create_durably
 from transparency.server.access_log import access_log
 from transparency.server.settings import ServerSettings
 from transparency.server.site import on_a_socket, runner_of, stop_signal
 from transparency.verifier.evidence import SUFFIX
+from transparency.witness.examining import served
 from transparency.witness.findings import Findings
 from transparency.witness.findings_pages import FindingsPages
 from transparency.witness.follow import Follower, Round
@@ -73,14 +73,7 @@ class Following:
 def reading(settings: FollowSettings) -> Iterator[Reading]:
     """The log as it is read in the worker's thread."""
     with SyncLogClient(settings.url, token=settings.token, tls=settings.tls) as client:
-
-        def artifact(digest: bytes) -> bytes | None:
-            try:
-                return client.artifact(digest.hex())
-            except ProofError:
-                return b""  # another record than was asked for: the examiner sees that it is not the one
-
-        yield Reading(client.export, artifact)
+        yield Reading(client.export, served(client))
 
 
 @asynccontextmanager
@@ -95,7 +88,8 @@ async def following(
     calls: Calls | None = None,
 ) -> AsyncIterator[Following]:
     """A compliance witness over a state that is owned, for the time of the block."""
-    config = FollowConfig.read(folder.follow)
+    config, keys, issuer = FollowConfig.read(folder.follow), folder.load_keys(), folder.load_issuer()
+    state.check_keys([key.text for key in keys.vkeys])
     options: dict[str, Any] = {"tls": settings.tls}
     async with contextlib.AsyncExitStack() as stack:
         findings = Findings(folder.findings)
@@ -110,14 +104,14 @@ async def following(
         follower = Follower(
             state, findings,
             FollowReplay(
-                findings, config.policy_key, iss=config.iss, clock=clock, settings=settings.settings,
+                findings, config.policy_key, issuer=issuer.public, clock=clock, settings=settings.settings,
                 log_settings=settings.log_settings,
             ),
-            folder.load_keys(), tiles, held.enter_context(reading(settings)),
+            keys, tiles, held.enter_context(reading(settings)),
             policy_key=config.policy_key, clock=clock, evidence=lambda name, data: _keep(folder, name, data), told=told,
         )  # fmt: skip
         periods = Periods(
-            follower, folder.load_issuer(), config.iss, every=settings.period, software=settings.software, clock=clock,
+            follower, issuer, config.iss, every=settings.period, software=settings.software, clock=clock,
             log=log, also=other,
         )  # fmt: skip
         try:
