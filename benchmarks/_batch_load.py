@@ -81,11 +81,11 @@ def _receive(one: _Sending, data: bytes, load: Load, began: float) -> int:
     one.got += one.body.feed(data)[0]
     at, before = 0, len(one.results)
     while at < len(one.got):
-        end = item_end(one.got, at, _MOST)
-        if end is None:
+        stop = item_end(one.got, at, _MOST)
+        if stop is None:
             break
-        one.results.append(bytes(one.got[at:end]))
+        one.results.append(bytes(one.got[at:stop]))
         load.latencies.append(time.perf_counter() - began)
-        at = end
+        at = stop
     del one.got[:at]
     return len(one.results) - before
