@@ -100,6 +100,14 @@ def test_a_link_in_the_place_of_a_file_is_not_that_file(bundle: Path, tmp_path: 
     assert set(failed(again)) == {"README.txt"}
 
 
+def test_a_pipe_in_the_place_of_the_manifest_is_not_waited_for(bundle: Path, tmp_path: Path) -> None:
+    again = copied(bundle, tmp_path / "piped")
+    (again / NAME).unlink()
+    os.mkfifo(again / NAME)
+
+    assert "it is not a file" in failed(again)[NAME]
+
+
 def remade_manifest(bundle: Path) -> Path:
     (bundle / NAME).write_bytes(Manifest.of(bundle).to_bytes())
     return bundle

@@ -11,7 +11,7 @@ from tests.compliance.golden_reports import GOLDEN, report, text
 from tests.compliance.reporting import HOSTILE, check_notes, examination, example_report
 from transparency.cli.report_log import log_check_notes
 from transparency.cli.report_records import check_notes as record_check_notes
-from transparency.compliance.finding import Verdict
+from transparency.compliance.finding import Finding, Verdict
 from transparency.compliance.framework import CHECK_IDS
 from transparency.compliance.report import KIND, MAX_EXAMPLES, MAX_RECORDS, NOT_AVAILABLE, Examination, ReportBuilder
 from transparency.compliance.rollup import Status
@@ -70,6 +70,20 @@ def test_a_record_that_cannot_be_read_is_counted_as_not_available() -> None:
 
     assert report_.days == (("2026-01-31", {NOT_AVAILABLE: 1}),)
     assert report_.availability == {"hash-only": 1}
+
+
+def test_an_attestation_hides_no_place_where_a_check_failed() -> None:
+    """It fills what no data can show, and nothing else: what was found wrong stays wrong, and in sight."""
+    made = builder()
+    made.add(
+        Examination("x", "", "", (Finding("R9.3", Verdict.FAIL, "a card number"),), outcome="verified"),
+        attested=("R9.3",),
+    )
+
+    report_ = made.build()
+
+    assert report_.tallies["R9.3"] == {"fail": 1}
+    assert [each.record for each in report_.examples["R9.3"]] == ["x"]
 
 
 def test_what_is_needed_names_the_clauses_that_ask_for_it() -> None:

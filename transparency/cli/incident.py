@@ -23,7 +23,14 @@ from transparency.compliance.incident_query import IncidentQuery
 from transparency.compliance.incident_timeline import Piece, Timeline, record_of, to_bytes
 from transparency.compliance.stated import CONTENT_TYPES
 from transparency.cose import labels
-from transparency.errors import GoneError, MalformedError, NotFoundError, OverloadedError, ServiceRefusedError
+from transparency.errors import (
+    GoneError,
+    MalformedError,
+    NotFoundError,
+    OverloadedError,
+    ProofError,
+    ServiceRefusedError,
+)
 from transparency.statements.statement import Statement
 from transparency.verifier.bundle import INCIDENT, MANIFEST, PAGES, TIMELINE, stem
 from transparency.verifier.manifest import Manifest
@@ -178,7 +185,7 @@ class _Gathering:
             return None
         try:
             record = self._source.artifact(statement.payload)
-        except (GoneError, NotFoundError, ServiceRefusedError, MalformedError) as error:
+        except (GoneError, NotFoundError, ServiceRefusedError, MalformedError, ProofError) as error:
             self._missing.tell(f"the record of {name}", str(error))
             return None
         if record_of(statement, record) is None:

@@ -265,7 +265,7 @@ class ReportBuilder:
         if day is not None:
             self._days.setdefault(day, Counter())[status] += 1
         for finding in record.findings:
-            if finding.verdict in (Verdict.FAIL, Verdict.WARN) and finding.check not in attested:
+            if finding.verdict in (Verdict.FAIL, Verdict.WARN):
                 examples = self._examples.setdefault(finding.check, [])
                 if len(examples) < MAX_EXAMPLES:
                     examples.append(Example(record.name, record.entry, finding))

@@ -9,6 +9,7 @@ caller has makes a verdict. Nothing outside the folder is read.
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -242,8 +243,11 @@ class BundleVerifier:
         self._report.looks.append(Look(CHECKPOINT, "not_checked", detail))
 
     def _read(self, name: str, most: int) -> bytes:
+        path = self._folder / name
         try:
-            with (self._folder / name).open("rb") as file:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise MalformedError("it is not a file: a link, or something that is never read to its end")
+            with path.open("rb") as file:
                 data = file.read(most + 1)
         except OSError as error:
             raise MalformedError(f"it cannot be read ({error.strerror})") from error
