@@ -13,6 +13,7 @@ from aiohttp import web
 from tests.server.served import Served, served
 from transparency.cose.keys import PublicKey
 from transparency.log.checkpoints import PublishSettings
+from transparency.log.export import read_entries, write_entries
 from transparency.log.folder import Config, Folder
 from transparency.testing import FakeClock
 from transparency.witness.follow_folder import FollowerFolder, create_follower
@@ -25,12 +26,16 @@ ISS = "https://control.example"
 
 @dataclass
 class Front:
-    """What the witness reaches. ``spoil`` answers a path with other bytes than the log would."""
+    """What the witness reaches. ``spoil`` answers a path with other bytes than the log would.
+
+    Entries from ``withheld`` on are not given.
+    """
 
     site: Served
     data: Path
     url: str = ""
     spoil: dict[str, bytes] = field(default_factory=dict)
+    withheld: int | None = None
 
     async def grow(self, count: int = 1) -> int:
         """So many more entries under a new checkpoint; its size."""
@@ -59,8 +64,10 @@ class Front:
             request.method, f"{self.site.url}{request.path_qs}", data=await request.read() or None,
             headers={name: value for name, value in request.headers.items() if name != "Host"},
         ) as response:  # fmt: skip
-            return web.Response(status=response.status, body=await response.read(),
-                                content_type=response.content_type)  # fmt: skip
+            body = await response.read()
+            if self.withheld is not None and request.path == "/export/entries":
+                body = write_entries(row for row in read_entries(body) if row.index < self.withheld)
+            return web.Response(status=response.status, body=body, content_type=response.content_type)
 
 
 @asynccontextmanager

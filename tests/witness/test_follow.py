@@ -115,6 +115,34 @@ async def test_a_period_that_another_key_signed_is_not_taken_for_its_own(tmp_pat
     assert (last[0].number, last[0].first, last[0].end) == (1, 0, size)
 
 
+async def test_an_entry_that_is_withheld_is_attested_and_given_after_all_it_is_no_misbehaviour_any_more(
+    tmp_path: Path,
+) -> None:
+    """Wherever in the replay the log stops: the period ends at the last checkpoint that was cosigned."""
+    clock = FakeClock()
+    async with fronted(tmp_path) as front:
+        folder = make_follower(front, tmp_path)
+        size = await front.grow(3)
+        async with follower_of(front, folder, clock) as witness:
+            assert (await witness.round()).what == "cosigned"
+            front.withheld = size + 2
+            await front.grow(4)
+            clock.advance(NEWS)
+            withheld = await witness.round()
+            told = await witness.follower.work(witness.follower.findings.last_period)
+            front.withheld = None
+            given = await witness.round()
+            recorded = witness.follower.recorded
+
+    assert withheld.what == "withheld"
+    assert told is not None
+    assert (told[0].number, told[0].first, told[0].end, told[0].cosigned) == (2, size, size, True)
+    assert [(each.code, each.index) for each in told[0].misbehaviour] == [("missing", size + 2)]
+    assert (given.what, given.size) == ("cosigned", size + 4)
+    assert recorded is not None
+    assert recorded.size == size + 4
+
+
 async def test_news_of_the_logs_conduct_is_attested_soon_and_not_again_and_again(tmp_path: Path) -> None:
     clock = FakeClock()
     attested = []

@@ -81,16 +81,16 @@ class Periods:
             self._findings.keep_period(period, statement)
 
     def _due(self) -> Period | None:
-        end = self._follower.replay.size
-        found = self._checkpoint(end)
+        found = self._newest()
         last = self._findings.last_period()
         standing = self._findings.standing_count()
         if found is None:
             return None
+        end, note, cosigned = found
         if last is not None:
             before, previous = last
             news = standing != before.misbehaviours
-            if self._clock() - before.time < (min(NEWS, self._every) if news else self._every):
+            if end < before.end or self._clock() - before.time < (min(NEWS, self._every) if news else self._every):
                 return None
             if not news and not self._findings.has_cause(before.end, end):
                 return None
@@ -99,7 +99,6 @@ class Periods:
             first, number, previous = 0, 1, ""
             if not standing and not self._findings.has_cause(first, end):
                 return None
-        note, cosigned = found
         figures = self._findings.figures(first, end)
         period = Period(
             log=self._follower.origin,
@@ -124,14 +123,18 @@ class Periods:
         )
         return _fitting(period)
 
-    def _checkpoint(self, size: int) -> tuple[bytes, bool] | None:
-        """The checkpoint of what was replayed, and whether it was cosigned; None in the middle of a replay."""
-        recorded, observed = self._follower.recorded, self._follower.observed
-        if recorded is not None and recorded.size == size:
-            return recorded.note, True
-        if observed is not None and observed.checkpoint.size == size:
-            return observed.to_bytes(), False
-        return None
+    def _newest(self) -> tuple[int, bytes, bool] | None:
+        """The newest checkpoint that was replayed to its end: size, note, and whether it was cosigned.
+
+        In the middle of a replay, where the log gives no more, say, that is the one that was cosigned last. None before
+        the first, and where what was cosigned is being replayed again.
+        """
+        replayed, recorded, observed = self._follower.replay.size, self._follower.recorded, self._follower.observed
+        if recorded is not None and recorded.size == replayed:
+            return replayed, recorded.note, True
+        if observed is not None and observed.checkpoint.size == replayed:
+            return replayed, observed.to_bytes(), False
+        return None if recorded is None or recorded.size > replayed else (recorded.size, recorded.note, True)
 
 
 def _fitting(period: Period) -> Period:
