@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from transparency.errors import MalformedError
 from transparency.records import strict_json
@@ -32,16 +31,14 @@ _COLON, _COMMA, _QUOTE = b':,"'
 _OPENING: Final = frozenset(b"[{")
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """Where a value stands in the data: ``data[start:end]`` is the value and nothing else."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value with the bytes it was read from."""
 
     extent: Extent
@@ -64,8 +61,8 @@ def values(data: bytes, *, max_values: int = MAX_UNITS, max_size: int = strict_j
 
 def members(data: bytes, within: Extent | None = None) -> Iterator[tuple[str, Extent]]:
     """Name and place of each member of the object at *within* (else the only value of *data*); none is parsed."""
-    known = current() if within is None else None
-    found = None if known is None else known.places(data)
+    known = current()
+    found = None if known is None else known.places(data, "members", within)
     if found is not None:
         yield from found
         return
@@ -78,13 +75,22 @@ def members(data: bytes, within: Extent | None = None) -> Iterator[tuple[str, Ex
         seen[key] = Extent(_skip_space(data, _skip_space(data, key_end) + 1), end)
         yield key, seen[key]
     if known is not None:
-        known.keep_places(data, list(seen.items()))
+        known.keep_places(data, "members", within, list(seen.items()))
 
 
 def items(data: bytes, within: Extent | None = None) -> Iterator[Extent]:
     """Place of each item of the array at *within* (else the only value of *data*); none is parsed."""
+    known = current()
+    found = None if known is None else known.places(data, "items", within)
+    if found is not None:
+        yield from found
+        return
+    seen: list[Extent] = []
     for start, end in _parts(data, within, b"[]", _end):
-        yield Extent(start, end)
+        seen.append(Extent(start, end))
+        yield seen[-1]
+    if known is not None:
+        known.keep_places(data, "items", within, seen)
 
 
 def read(data: bytes, extent: Extent, *, max_size: int = strict_json.MAX_SIZE) -> Value:

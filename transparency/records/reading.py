@@ -14,6 +14,7 @@ from typing import Any, Final
 # A larger record is parsed by each pass: twice the time rather than its values in memory before they are needed.
 MAX_KEPT: Final = 8 * 1024 * 1024
 _MAX_PLACES: Final = 4_096
+_MAX_LISTS: Final = 16
 NOTHING: Final = object()
 
 
@@ -26,7 +27,7 @@ class Reading:
         self._values: dict[bytes, list[Any]] = {}
         self._taken: dict[bytes, int] = {}
         # The data is kept with its places: while it is, no other has its identity.
-        self._places: dict[int, tuple[bytes, list[Any]]] = {}
+        self._places: dict[tuple[int, str, object], tuple[bytes, list[Any]]] = {}
 
     def again(self) -> None:
         """Another pass begins."""
@@ -47,13 +48,14 @@ class Reading:
         self._values.setdefault(data, []).append(value)
         self._taken[data] = self._taken.get(data, 0) + 1
 
-    def places(self, data: bytes) -> list[Any] | None:
-        known = self._places.get(id(data))
+    def places(self, data: bytes, kind: str, within: object) -> list[Any] | None:
+        """Where the members or items of a value in *data* stand, once somebody has found them all."""
+        known = self._places.get((id(data), kind, within))
         return None if known is None else known[1]
 
-    def keep_places(self, data: bytes, places: list[Any]) -> None:
-        if len(places) <= _MAX_PLACES:
-            self._places[id(data)] = (data, places)
+    def keep_places(self, data: bytes, kind: str, within: object, places: list[Any]) -> None:
+        if len(places) <= _MAX_PLACES and len(self._places) < _MAX_LISTS:
+            self._places[id(data), kind, within] = (data, places)
 
 
 _now: ContextVar[Reading | None] = ContextVar("reading", default=None)
