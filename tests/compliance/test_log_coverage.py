@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.compliance.log_world import DAY, NOW, findings, session, sign, world
+from transparency.compliance import log_check_coverage
 from transparency.compliance.finding import Verdict
 from transparency.cose import labels
 from transparency.cose.keys import PrivateKey
@@ -171,6 +174,40 @@ async def test_records_after_a_compromise_are_named_though_they_were_admitted(tm
     assert found.verdict is Verdict.FAIL
     assert found.pointers == (after.entry_id,)
     assert found.counts["policies"] == 2
+
+
+async def test_taking_a_compromised_issuer_out_of_the_policy_makes_nothing_good_that_it_signed(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    issuer = made.issuer
+    async with running(made) as log:
+        tainted = await log.register(sign(issuer, session("s")))
+        for change in (
+            lambda old, entry: old.with_compromise(issuer.iss, issuer.key.public, since=NOW - DAY, previous=entry),
+            lambda old, entry: old.without_issuer(issuer.iss, previous=entry),
+        ):
+            await log.update_policy(made.next_policy(log, change))
+
+    found = findings(made)["L3"]
+
+    assert (found.verdict, found.pointers) == (Verdict.FAIL, (tainted.entry_id,))
+
+
+async def test_keys_beyond_those_that_are_followed_are_not_called_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_check_coverage, "MAX_NAMES", 1)
+    made, other = world(tmp_path), SampleIssuer("https://other.example")
+    async with running(made) as log:
+        await log.update_policy(
+            made.next_policy(log, lambda old, entry: old.with_issuer(other.iss, (other.key.public,), previous=entry))
+        )
+        for issuer in (made.issuer, other):
+            await log.register(sign(issuer, session(f"of {issuer.iss}")))
+
+    found = findings(made)["L3"]
+
+    assert found.verdict is Verdict.WARN
+    assert found.counts["keys-not-followed"] == 1
 
 
 async def test_an_issuer_whose_last_key_ends_soon_is_announced(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from transparency.compliance.log_facts import LogFacts
 from transparency.compliance.log_settings import LogSettings
 from transparency.display import iso_utc
 from transparency.policy.document import Policy
-from transparency.policy.issuer import Issuer
+from transparency.policy.issuer import Issuer, Validity
 
 _DAY: Final = 86_400
 _HOUR: Final = 3_600
@@ -213,13 +213,28 @@ class _Key:
 
 @dataclass(slots=True)
 class _Known:
-    """The newest policy, and which documents there were."""
+    """The newest policy, and which documents there were.
+
+    ``compromised``: since when, by the newest policy that speaks of the key. That a key or its issuer was taken out of
+    the policy later makes nothing good that was signed by it.
+    """
 
     policy: Policy | None = None
     generations: int = 0
     rotations: int = 0
     keys: dict[tuple[str, str], _Key] = field(default_factory=dict)
     others: int = 0
+    compromised: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def rule(self, policy: Policy) -> None:
+        self.policy, self.generations = policy, self.generations + 1
+        for issuer in policy.issuers:
+            for each in issuer.validity:
+                name = (issuer.iss, each.kid.hex())
+                if each.compromised_since is not None:
+                    self.compromised[name] = each.compromised_since
+                else:
+                    self.compromised.pop(name, None)
 
 
 class Issuers(LogCheck):
@@ -227,7 +242,7 @@ class Issuers(LogCheck):
     requirement = 3
     title = "Issuers: keys, their windows, what was signed after a compromise"
     looks_at = "the policies on the log, and which key signed each record when"
-    bound = f"one line for each of {MAX_NAMES} keys, and one row for each record, on disk"
+    bound = f"one line for each of {MAX_NAMES} keys and each compromise in a policy; one row for each record, on disk"
 
     def __init__(self, settings: LogSettings, spill: Spill) -> None:
         super().__init__(settings, spill)
@@ -236,7 +251,7 @@ class Issuers(LogCheck):
     def see(self, examined: Examined) -> None:
         known = self._known
         if isinstance(examined.stated, Policy):
-            known.policy, known.generations = examined.stated, known.generations + 1
+            known.rule(examined.stated)
         elif examined.kind == "keys":
             known.rotations += 1
         if not examined.is_record or not examined.kid:
@@ -256,14 +271,19 @@ class Issuers(LogCheck):
         tainted, ending, certified = Places(), [], 0
         for iss, kid in known.keys:
             issuer = known.policy.rule_for(iss)
+            validity = Validity(b"") if issuer is None else issuer.validity_of(bytes.fromhex(kid))
+            since = known.compromised.get((iss, kid), validity.compromised_since)
+            if since is not None:
+                for line in self._signed(iss, kid, since):
+                    tainted.add(line)
             if issuer is None:
                 continue
             certified += bool(issuer.roots)
-            validity = issuer.validity_of(bytes.fromhex(kid))
-            if validity.compromised_since is not None:
-                for line in self._signed(iss, kid, validity.compromised_since):
-                    tainted.add(line)
-            elif validity.not_after is not None and _is_last(issuer, facts.now + self.settings.key_end_days * _DAY):
+            if (
+                since is None
+                and validity.not_after is not None
+                and _is_last(issuer, facts.now + self.settings.key_end_days * _DAY)
+            ):
                 ending.append(iss)
         issuers = {iss for iss, _ in known.keys}
         counts: dict[str, int | str] = {
@@ -274,6 +294,9 @@ class Issuers(LogCheck):
         if tainted.count:
             summary = f"{tainted.count} records were registered under a key after the time of its compromise"
             return self.found(Verdict.FAIL, summary, counts, tainted)
+        if known.others:
+            summary = f"{known.others} records are by keys beyond the first {MAX_NAMES}, which were not looked at"
+            return self.found(Verdict.WARN, summary, counts)
         if ending:
             summary = (
                 f"the last key of {shown(sorted(set(ending)))} ends within {self.settings.key_end_days} days, or has"
