@@ -40,6 +40,17 @@ async def test_sessions_amended_with_a_link_and_registered_twice_alike_pass(tmp_
     assert (found.counts["sessions"], found.counts["linked"], found.counts["same-content-again"]) == (3, 1, 1)
 
 
+async def test_a_record_that_names_a_session_twice_is_not_registered_again(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    outcome = b'{"version": "0.1.0", "id": "t", "timestamp": "2026-09-21T14:00:00Z", "files": []}\n'
+    async with running(made) as log:
+        await log.register(sign(made.issuer, outcome * 2))
+
+    found = findings(made)["L7"]
+
+    assert (found.verdict, found.counts["sessions"], found.counts["same-content-again"]) == (Verdict.PASS, 2, 0)
+
+
 async def test_another_content_for_a_session_without_a_link_fails(tmp_path: Path) -> None:
     made = world(tmp_path)
     async with running(made) as log:
