@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.bundles import HOSTILE, copied, files_of, log_with_incident, trust
 from tests.cli.conftest import ISS, Run, Served, shell
+from transparency.cli import incident_sources
 from transparency.cose.algorithms import algorithm
 from transparency.cose.private_key import PrivateKey
 from transparency.notes.vkey import COSIGNATURE, VerifierKey
@@ -132,6 +133,31 @@ def test_the_folder_gives_the_same_timeline_as_the_running_log(
     assert timeline(folder / "beside")["events"] == timeline(bundle)["events"]
     assert files_of(folder / "beside") == files_of(bundle)
     assert run("verify", folder / "beside", *trust(incident)).exit_code == 0
+
+
+@pytest.mark.parametrize("way", ["--log", "--data"])
+@pytest.mark.parametrize("wrong", ["changed", "too large"])
+def test_a_record_that_cannot_be_taken_is_named_and_the_others_are_here(
+    good: Run, incident: Served, folder: Path, monkeypatch: pytest.MonkeyPatch, way: str, wrong: str
+) -> None:
+    beside = next(path for path in (incident.data / "artifacts").glob("[0-9a-f][0-9a-f]/*") if path.stat().st_size)
+    before = beside.read_bytes()
+    if wrong == "too large":
+        monkeypatch.setattr(incident_sources, "MAX_RECORD", len(before) - 1)
+    beside.chmod(0o600)
+    try:
+        beside.write_bytes(before if wrong == "too large" else before[:-1] + b"?")
+        where = incident.url if way == "--log" else incident.data
+        good("incident", way, where, "--scan", "--from", "2026-03-05T00:00:00Z", "--out", "found")
+    finally:
+        beside.write_bytes(before)
+    told = json.loads((folder / "found" / "incident.json").read_bytes())["not-available"]
+    said = [each["why"] for each in told if "the record of" in each["what"]]
+
+    assert any(
+        "more than" in why if wrong == "too large" else "another record" in why or "digest" in why for why in said
+    )
+    assert timeline(folder / "found")["events"]
 
 
 def test_hostile_text_is_inert_in_every_file_for_people(bundle: Path) -> None:

@@ -24,6 +24,7 @@ from transparency.compliance.incident_timeline import Piece, Timeline, record_of
 from transparency.compliance.stated import CONTENT_TYPES
 from transparency.cose import labels
 from transparency.errors import (
+    AnswerTooLargeError,
     GoneError,
     MalformedError,
     NotFoundError,
@@ -36,6 +37,10 @@ from transparency.verifier.bundle import INCIDENT, MANIFEST, PAGES, TIMELINE, st
 from transparency.verifier.manifest import Manifest
 
 _HOUR: Final = 3_600
+# Told in the bundle: one record that is gone, too large, or another than was asked for does not end the search.
+_NOT_TO_BE_HAD: Final = (
+    GoneError, NotFoundError, ServiceRefusedError, MalformedError, ProofError, AnswerTooLargeError,
+)  # fmt: skip
 METHOD: Final = (
     "Every record that may be about it was fetched with its statement and receipt, and brought to the canonical form.",
     "An entry of a record is in the timeline if all kinds of conditions hold for it; of one kind, one value is enough.",
@@ -185,7 +190,7 @@ class _Gathering:
             return None
         try:
             record = self._source.artifact(statement.payload)
-        except (GoneError, NotFoundError, ServiceRefusedError, MalformedError, ProofError) as error:
+        except _NOT_TO_BE_HAD as error:
             self._missing.tell(f"the record of {name}", str(error))
             return None
         if record_of(statement, record) is None:

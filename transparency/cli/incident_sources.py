@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from transparency.cli.audit import open_source
 from transparency.cli.connection import connect, tls_context
@@ -19,12 +19,12 @@ from transparency.compliance.incident_query import IncidentQuery
 from transparency.cose import base64url
 from transparency.cose.keys import encode_key_set
 from transparency.display import iso_utc
-from transparency.errors import GoneError, NotFoundError, ServiceRefusedError, TransparencyError
+from transparency.errors import GoneError, MalformedError, NotFoundError, ServiceRefusedError, TransparencyError
 from transparency.policy import keyset, toml
 from transparency.policy.checkpoint_keys import checkpoint_vkeys
 from transparency.policy.document import Policy
 from transparency.policy.keyset import ServiceKeys
-from transparency.verifier.bundle import CHECKPOINT, KEYS, POLICY, TRUST, VKEYS
+from transparency.verifier.bundle import CHECKPOINT, KEYS, MAX_RECORD, POLICY, TRUST, VKEYS
 
 if TYPE_CHECKING:
     from transparency.client.sync import SyncLogClient
@@ -109,7 +109,7 @@ class RemoteLog:
         return self._client.statement(entry)
 
     def artifact(self, digest: bytes) -> bytes:
-        return self._client.artifact(digest.hex())
+        return self._client.artifact(digest.hex(), most=MAX_RECORD)
 
     def proof(self, index: int, entry: str) -> bytes:  # noqa: ARG002 - a folder asks by it
         return self._client.proof(entry, wait=False)
@@ -138,14 +138,16 @@ class RemoteLog:
 class LogFolder:
     """A data folder, or a copy of one: every entry is looked at."""
 
-    def __init__(self, data: Path, store: SqliteStore, artifact: Any) -> None:  # noqa: ANN401 - examiner.Artifact
+    def __init__(self, data: Path, store: SqliteStore) -> None:
+        from transparency.log.artifacts import ArtifactStore
+        from transparency.log.folder import Folder
         from transparency.log.published import Published
         from transparency.log.receipts import Receipts
 
         self.name = str(data)
         self.looked_at = 0
         self._store = store
-        self._artifact = artifact
+        self._artifacts = ArtifactStore(Folder(data.absolute()).artifacts)
         self._size = store.tip().size
         self._receipts = Receipts(store, lambda: self._size)
         self._published = Published(store)
@@ -181,9 +183,10 @@ class LogFolder:
         return attach_receipts(statement.message.to_bytes(), [receipt])
 
     def artifact(self, digest: bytes) -> bytes:
-        record: bytes | None = self._artifact(digest)
-        if record is None:
-            raise NotFoundError("only its digest was registered; the record is not in the folder")
+        with self._artifacts.open(digest.hex()) as file:
+            record = file.read(MAX_RECORD + 1)
+        if len(record) > MAX_RECORD:
+            raise MalformedError(f"it has more than the {MAX_RECORD} bytes that a bundle holds of one")
         return record
 
     def proof(self, index: int, entry: str) -> bytes:  # noqa: ARG002 - a log asks by it
@@ -214,12 +217,11 @@ def opened(
     if data is not None:
         from transparency.log.folder import Folder
         from transparency.log.sqlite import SqliteStore
-        from transparency.witness.examining import Reach
 
-        with open_source(data, None, None, None), Reach(data=data).artifacts() as artifact:
+        with open_source(data, None, None, None):
             store = SqliteStore.for_reading(Folder(data.absolute()).database)
             try:
-                yield LogFolder(data, store, artifact)
+                yield LogFolder(data, store)
             finally:
                 store.close()
     elif log is not None:

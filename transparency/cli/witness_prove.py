@@ -7,7 +7,6 @@ witness, publishes its cosigned checkpoint itself: the path to that is built her
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,16 +14,17 @@ import click
 from transparency.cli.connection import connect, tls_context
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
-from transparency.cli.files import read_input, refuse_existing, write_output
+from transparency.cli.files import refuse_existing, write_output
 from transparency.cli.output import done
+from transparency.cli.prove import entry_and_file
 from transparency.cli.settings import log_options
-from transparency.errors import MalformedError, NoteError
+from transparency.errors import NoteError
 from transparency.merkle.hashing import leaf_hash
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
 from transparency.notes.numbers import MAX_BYTES
-from transparency.notes.proof import SUFFIX, TlogProof
+from transparency.notes.proof import TlogProof
 from transparency.notes.vkey import VerifierKey
-from transparency.statements.statement import Entry, Statement, entry_id, parse_entry_id
+from transparency.statements.statement import entry_id
 
 if TYPE_CHECKING:
     import ssl
@@ -52,7 +52,7 @@ def prove(
     For any witness with a monitoring endpoint. `transparency verify --witness-policy` checks the file offline: name
     the witness' verifier key there.
     """
-    digest, beside = _entry(entry)
+    digest, beside = entry_and_file(entry)
     out = target or beside
     refuse_existing(out, force=force)
     keys = _keys(log_vkey)
@@ -93,16 +93,6 @@ async def _proof(log: str, witness: str, origin: str, index: int, tls: ssl.SSLCo
         tree = TiledTree(tiles, checkpoint)
         await tree.check_root()
         return TlogProof(index, tuple(await tree.inclusion_path(index)), note)
-
-
-def _entry(text: str) -> tuple[Entry, str]:
-    """The entry that is meant, and where its proof goes. A file that is there is a statement."""
-    if Path(text).is_file():
-        return Statement.from_bytes(read_input(text)).entry, str(Path(text).with_suffix(SUFFIX))
-    try:
-        return parse_entry_id(text), f"{text}{SUFFIX}"
-    except MalformedError as error:
-        raise CommandError(Exit.NO_INPUT, f"{text} is neither a file nor an entry id") from error
 
 
 def _keys(given: tuple[str, ...]) -> list[VerifierKey]:
