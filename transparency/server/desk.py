@@ -58,6 +58,10 @@ class Desk:
 
     def identify(self, authorization: str | None, address: str) -> Client:
         """Who asks, if it may submit; raises 401, 403 or 429."""
+        if authorization is None and self.settings.open:
+            client = _anonymous(address)
+            self.admit(client)
+            return client
         client = identify_by(() if authorization is None else (authorization,), address, self.tokens)
         self.admit(client)
         authorise(client, _SUBMIT, self.settings)
@@ -123,6 +127,12 @@ class Desk:
     def _location(self, host: str, entry: str) -> str:
         base = self.settings.base_url
         return f"{base.rstrip('/') if base is not None else f'http://{host}'}{ROUTE}/{entry}"
+
+
+@lru_cache(maxsize=4096)
+def _anonymous(address: str) -> Client:
+    """On an open log nothing more is to be known of a client without a token."""
+    return Client(address, None)
 
 
 def _rate(client: Client) -> int | None:
