@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transparency.compliance.finding import Finding, Verdict
+from transparency.compliance.finding import NOT_READ, Finding, Verdict
 from transparency.compliance.framework import Clause
 from transparency.compliance.rollup import MONTH_SECONDS, Status, Tallies, roll_up, roll_up_clause
 
@@ -74,6 +74,29 @@ def test_what_was_not_looked_at_is_never_present() -> None:
     assert rolled.not_run == ("L4",)
     assert rolled.why == "not looked at here: L4"
     assert roll_up(["L4"], tallies(R1_1=(PASS,))).status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("beside", "status"),
+    [
+        ((), Status.MISSING),
+        ((FAIL,), Status.MISSING),
+        ((PASS,) * 17, Status.PARTIAL),
+        ((ATTEST,), Status.PARTIAL),
+        ((NONE,), Status.PARTIAL),
+    ],
+)
+def test_a_record_that_could_not_be_read_keeps_a_check_from_being_present(
+    beside: tuple[Verdict, ...], status: Status
+) -> None:
+    """Else whoever registers most sessions by hash alone would keep all their evidence."""
+    found = tallies(R1_1=beside)
+    found.add([Finding("R1.1", NONE, "the record is not available", NOT_READ)])
+    rolled = roll_up(["R1.1"], found)
+
+    assert rolled.status is status
+    assert rolled.unread == ("R1.1",)
+    assert "could not be judged of records that were not read: R1.1" in rolled.why
 
 
 def test_a_subject_that_somebody_must_state_keeps_a_clause_open_until_it_is_stated() -> None:

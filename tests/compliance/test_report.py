@@ -72,6 +72,17 @@ def test_a_record_that_cannot_be_read_is_counted_as_not_available() -> None:
     assert report_.availability == {"hash-only": 1}
 
 
+def test_an_erased_statement_leaves_no_check_of_records_present() -> None:
+    made = builder()
+    made.add(examination(1, Verdict.PASS))
+    before = dict(made.build().requirements)
+    made.add(Examination("entry 7", "", "", (), availability="erased"))
+    after = dict(made.build().requirements)
+
+    assert before[5].status is Status.PRESENT
+    assert after[5].status is Status.PARTIAL
+
+
 def test_an_attestation_hides_no_place_where_a_check_failed() -> None:
     """It fills what no data can show, and nothing else: what was found wrong stays wrong, and in sight."""
     made = builder()

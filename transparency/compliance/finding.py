@@ -28,6 +28,8 @@ _WORST: Final = (Verdict.FAIL, Verdict.WARN, Verdict.ATTEST, Verdict.PASS, Verdi
 
 
 NO_COUNTS: Final[Mapping[str, int | str]] = {}
+# Beside *n-a*: there is a record, and it could not be read. That is no evidence that nothing was to be found in it.
+NOT_READ: Final[Mapping[str, int | str]] = {"not-read": 1}
 
 
 class Finding(NamedTuple):
@@ -43,6 +45,11 @@ class Finding(NamedTuple):
     counts: Mapping[str, int | str] = NO_COUNTS
     pointers: tuple[str, ...] = ()
     more: int = 0
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it says *n-a* because there was nothing to read, and not because of what was read."""
+        return self.verdict is Verdict.NOT_APPLICABLE and self.counts == NOT_READ
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from typing import Final
 from transparency.compliance.finding import Verdict
 from transparency.compliance.html_elements import Element, el
 from transparency.compliance.report import DAY_STATUSES, NOT_AVAILABLE
-from transparency.compliance.rollup import ATTESTED, UNSIGNED
+from transparency.compliance.rollup import ATTESTED, UNREAD, UNSIGNED
 
 MAX_BARS: Final = 92
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -21,6 +21,7 @@ _CLASSES: Final = {
     Verdict.WARN.value: "warn",
     Verdict.FAIL.value: "fail",
     UNSIGNED: "fail",
+    UNREAD: "none",
     Verdict.ATTEST.value: "attest",
     Verdict.NOT_APPLICABLE.value: "none",
     NOT_AVAILABLE: "none",

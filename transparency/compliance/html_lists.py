@@ -12,7 +12,7 @@ from transparency.compliance.framework import REQUIREMENTS
 from transparency.compliance.html_elements import Element, el, join
 from transparency.compliance.html_marks import verdict_mark
 from transparency.compliance.report import Attested, Examination, Example, Report
-from transparency.compliance.rollup import ATTESTED, UNSIGNED
+from transparency.compliance.rollup import ATTESTED, UNREAD, UNSIGNED
 from transparency.display import iso_utc
 
 SHOWN_POINTERS: Final = 5
@@ -69,7 +69,7 @@ def findings(report: Report) -> Element:
     return join(*shown) if shown else el("p", "No check warned or failed.")
 
 
-_COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED, UNSIGNED)
+_COUNTED: Final = (*(str(verdict) for verdict in Verdict), ATTESTED, UNSIGNED, UNREAD)
 
 
 def _finding(finding: Finding, report: Report) -> Element:

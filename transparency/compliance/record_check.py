@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from transparency.compliance.finding import MAX_POINTERS, NO_COUNTS, Finding, Verdict
+from transparency.compliance.finding import MAX_POINTERS, NO_COUNTS, NOT_READ, Finding, Verdict
 from transparency.compliance.survey import Row, Survey
 from transparency.compliance.wording import inflected
 from transparency.records.vac_pointer import Path, pointer
@@ -48,8 +48,10 @@ def record_check(
 
     def wrap(judge: Judge) -> RecordCheck:
         def run(survey: Survey) -> Finding:
-            reason = survey.missing if content else ""
-            if not reason and content and entries and not survey.rows and not survey.strays:
+            if content and survey.missing:
+                return Finding(identity, Verdict.NOT_APPLICABLE, survey.missing, NOT_READ)
+            reason = ""
+            if content and entries and not survey.rows and not survey.strays:
                 reason = "the session has no entries"
             if not reason and conversation and survey.is_synthetic:
                 reason = "an attribution of lines: there is no conversation in it"

@@ -255,6 +255,8 @@ class ReportBuilder:
         """One session; *attested* are the checks that a statement fills for it, *day* (2026-01-31) is its place."""
         self._total += 1
         self._tallies.add(record.findings, attested, signed=record.outcome != UNSIGNED)
+        if not record.findings and record.availability != "read":
+            self._tallies.add_unread(check.id for check in self.checks if check.id.startswith("R"))
         verdict = record.verdict
         status = str(verdict) if record.availability == "read" and str(verdict) in DAY_STATUSES else NOT_AVAILABLE
         kept = self._kept.setdefault(status, [])

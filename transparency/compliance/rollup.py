@@ -3,10 +3,11 @@
 The rules, exactly, as docs/report.md has them.
 
 A check, over all that it judged, with n-a left out:
-    *not applicable*      it judged nothing
+    *not applicable*      it judged nothing, and everything was read
     *missing*             at least one fail, and neither a pass nor a warning; a record that nobody signed counts
-                          as a fail of the checks of its signature (SIGNING_CHECKS), which themselves say n-a
-    *partial*             a warning, or a fail beside a pass
+                          as a fail of the checks of its signature (SIGNING_CHECKS), which themselves say n-a;
+                          or no record could be read
+    *partial*             a warning, or a fail beside a pass, or a record that could not be read beside one that was
     *needs attestation*   no fail and no warning, and an attest that nobody has filled
     *present*             otherwise: passes, and attests that a signed statement fills
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from transparency.compliance.framework import Clause, Framework
 
 ATTESTED: Final = "attested"
 UNSIGNED: Final = "unsigned"
+UNREAD: Final = "not-read"
 SIGNING_CHECKS: Final = frozenset({"R3.4", "R7.1", "R7.2", "R7.3"})
 MONTH_SECONDS: Final = 365 * 24 * 60 * 60 // 12
 
@@ -51,7 +53,8 @@ class Tally:
     """How often a check gave which verdict; for some, why.
 
     ``attested`` are *attest* verdicts that a signed statement fills. ``unsigned`` are *n-a* verdicts on the signature
-    of a record that has none: there is nothing to judge, and that is just what is missing.
+    of a record that has none: there is nothing to judge, and that is just what is missing. ``not-read`` are those on a
+    record that is not here or not readable: nobody looked, so that nothing is shown of it.
     """
 
     check: str
@@ -65,6 +68,9 @@ class Tally:
             kind = UNSIGNED
         self.counts[kind] += 1
 
+    def add_unread(self) -> None:
+        self.counts[UNREAD] += 1
+
     @property
     def status(self) -> Status:
         passed = self.counts[Verdict.PASS] + self.counts[ATTESTED]
@@ -73,6 +79,9 @@ class Tally:
             return Status.MISSING
         if failed or warned:
             return Status.PARTIAL
+        unread = self.counts[UNREAD]
+        if unread:
+            return Status.MISSING if unread == self.counts.total() else Status.PARTIAL
         if self.counts[Verdict.ATTEST]:
             return Status.ATTEST
         return Status.PRESENT if passed else Status.NOT_APPLICABLE
@@ -88,10 +97,22 @@ class Tallies:
     def add(self, findings: Iterable[Finding], attested: Collection[str] = (), *, signed: bool = True) -> None:
         """Count findings; *attested* are the checks whose *attest* verdicts a statement fills for this record."""
         for finding in findings:
-            tally = self._tallies.get(finding.check)
-            if tally is None:
-                tally = self._tallies[finding.check] = Tally(finding.check)
-            tally.add(finding.verdict, attested=finding.check in attested, signed=signed)
+            tally = self._of(finding.check)
+            if finding.is_unread:
+                tally.add_unread()
+            else:
+                tally.add(finding.verdict, attested=finding.check in attested, signed=signed)
+
+    def add_unread(self, checks: Iterable[str]) -> None:
+        """A record of which nothing is left that these checks could look at."""
+        for check in checks:
+            self._of(check).add_unread()
+
+    def _of(self, check: str) -> Tally:
+        tally = self._tallies.get(check)
+        if tally is None:
+            tally = self._tallies[check] = Tally(check)
+        return tally
 
     def fill(self, check: str, number: int) -> None:
         """A statement that was read later fills *number* of the *attest* verdicts of a check."""
@@ -117,6 +138,7 @@ class RolledUp:
     not_run: tuple[str, ...] = ()
     to_attest: tuple[str, ...] = ()
     short_of_months: int | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
@@ -134,6 +156,8 @@ class RolledUp:
             parts.append(f"to be stated by the operator: {', '.join(self.to_attest)}")
         if self.not_run:
             parts.append(f"not looked at here: {', '.join(self.not_run)}")
+        if self.unread:
+            parts.append(f"could not be judged of records that were not read: {', '.join(self.unread)}")
         if self.short_of_months is not None:
             parts.append(f"records are kept for less than {self.short_of_months} months")
         if not parts and self.status is Status.NOT_APPLICABLE:
@@ -145,6 +169,7 @@ class RolledUp:
             "status": str(self.status),
             "checks": {check: str(status) for check, status in self.checks.items()},
             "not-run": list(self.not_run),
+            "not-read": list(self.unread),
             "to-attest": list(self.to_attest),
             "why": self.why,
         }
@@ -154,13 +179,17 @@ def roll_up(checks: Sequence[str], tallies: Tallies, to_attest: Sequence[str] = 
     """The status over *checks*; ``to_attest`` are subjects that are asked for and that nobody has attested."""
     statuses: dict[str, Status] = {}
     not_run: list[str] = []
+    unread: list[str] = []
     for check in checks:
         tally = tallies.get(check)
         if tally is None:
             not_run.append(check)
         else:
             statuses[check] = tally.status
-    return RolledUp(_status(statuses.values(), not_run, to_attest), statuses, tuple(not_run), tuple(to_attest))
+            if tally.counts[UNREAD]:
+                unread.append(check)
+    status = _status(statuses.values(), not_run, to_attest)
+    return RolledUp(status, statuses, tuple(not_run), tuple(to_attest), unread=tuple(unread))
 
 
 def roll_up_clause(
@@ -175,7 +204,7 @@ def roll_up_clause(
     if months is None or kept_seconds is None or kept_seconds >= months * MONTH_SECONDS:
         return rolled
     status = Status.PARTIAL if rolled.status in (Status.PRESENT, Status.ATTEST) else rolled.status
-    return RolledUp(status, rolled.checks, rolled.not_run, rolled.to_attest, months)
+    return replace(rolled, status=status, short_of_months=months)
 
 
 def roll_up_framework(
