@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.verifier.world import Log, statement
 from transparency.compliance.incident import Incident
 from transparency.compliance.incident_page import index_page, readme, timeline_page
 from transparency.compliance.incident_query import IncidentQuery, strings
@@ -41,6 +43,17 @@ def call(name: str, minutes: int, path: str, identity: str, output: str = "done"
 def record(*entries: Any, **session: Any) -> dict[str, Any]:
     base = {"session-id": "s", "entries": list(entries), "environment": {"working-dir": "/srv/shop"}}
     return {"session": base | session}
+
+
+def events_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a timeline tells of one canonical record, registered."""
+    about = {"format": "interactive", "agent-meta": {"model-id": "m", "model-provider": "p"}}
+    whole = {"version": "1.0.0", "id": "r", "created": at(0), "session": about | value["session"]}
+    timeline = Timeline(IncidentQuery())
+    timeline.keep(timeline.look(Piece(Log().register(statement(json.dumps(whole).encode())))))
+    made = timeline.to_json()
+    assert [entry["record"] for entry in made["entries"]] == ["read"]
+    return list(made["events"])
 
 
 def found(query: IncidentQuery, value: dict[str, Any], registered: int | None = None) -> list[str]:
@@ -92,6 +105,24 @@ def test_an_entry_without_any_time_is_kept_unless_its_session_or_registration_sp
 def test_what_is_no_query_is_refused(member: str, value: Any) -> None:
     with pytest.raises(MalformedError):
         IncidentQuery.from_json(IncidentQuery().to_json() | {member: value})
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({}, "not said"),
+        ({"status": ""}, "not said"),
+        ({"is-error": False}, "ok"),
+        ({"status": "completed"}, "ok"),
+        ({"status": "running"}, "running"),
+        ({"is-error": True}, "error"),
+        ({"status": "denied"}, "denied"),
+    ],
+)
+def test_a_result_is_only_called_what_its_record_says(members: dict[str, Any], expected: str) -> None:
+    asked, answered = call("Edit", 1, "/srv/a", "a")
+
+    assert [event["result"] for event in events_of(record(asked, answered | members))] == ["", expected]
 
 
 _JSON = st.recursive(

@@ -28,6 +28,9 @@ MAX_EVENTS: Final = 100_000
 MAX_TEXT: Final = 1_000
 MAX_NAME: Final = 300
 MAX_PATHS: Final = 20
+# What tools call it when a call went well; any other word of a record is shown as it stands.
+_OK: Final = frozenset({"ok", "success", "succeeded", "successful", "completed", "complete", "done"})
+NOT_SAID: Final = "not said"
 _CREATED: Final = "1970-01-01T00:00:00.000Z"
 _MS: Final = 1_000
 
@@ -45,10 +48,11 @@ _Placed = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Looked(NamedTuple):
-    """What is told of one statement, and what the query finds in its record."""
+    """What is told of one statement, and what the query finds in its record; ``why`` that could not be read."""
 
     entry: dict[str, Any]
     events: list[_Placed]
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -83,8 +87,9 @@ class Timeline:
         try:
             detected = detect(record)
             records = convert.convert(record, created=_CREATED, detected=detected)
-        except TransparencyError:
-            return Looked(entry | {"record": "not readable", "format": None, "sessions": [], "events": 0}, [])
+        except TransparencyError as error:
+            unread = {"record": "not readable", "format": None, "sessions": [], "events": 0}
+            return Looked(entry | unread, [], str(error))
         found: list[_Placed] = []
         sessions: list[str] = []
         registered = None if time is None else time * _MS
@@ -132,11 +137,19 @@ def _event(row: Row, call: Row | None, about: Mapping[str, Any], ended: str) -> 
         "type": _cut(row.kind, MAX_NAME),
         "tool": "" if call is None else _cut(as_text(call.entry.get("name")), MAX_NAME),
         "paths": [_cut(path, MAX_NAME) for path in paths[:MAX_PATHS]],
-        "result": ended or ("ok" if row.kind == RESULT else ""),
+        "result": ended or (_result(row.entry) if row.kind == RESULT else ""),
         "text": _cut(text, MAX_TEXT),
         "text-left-out": max(0, len(text) - MAX_TEXT),
         "pointer": row.pointer,
     }
+
+
+def _result(entry: Mapping[str, Any]) -> str:
+    """What a result that did not end badly says of itself: silence is not success."""
+    status = as_text(entry.get("status"))
+    if status:
+        return "ok" if status.lower() in _OK else _cut(status, MAX_NAME)
+    return "ok" if entry.get("is-error") is False else NOT_SAID
 
 
 def _said(entry: Mapping[str, Any]) -> str:
