@@ -106,7 +106,7 @@ def test_a_private_statement_without_its_record_is_not_available(run: Run, keys:
 
     assert made["availability"] == {"hash-only": 1}
     assert verdicts(made)["R5.1"] == "n-a"
-    assert requirement(made, "REQ-5") == "not applicable"
+    assert requirement(made, "REQ-5") == "evidence missing"
 
 
 def test_the_record_beside_a_private_statement_is_found(run: Run, keys: Path) -> None:
@@ -145,11 +145,29 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_reported(run: Ru
     assert made["unreadable"] == [{"name": "gone.cose", "why": "gone.cose: No such file or directory"}]
 
 
-def test_nothing_to_examine_is_2(run: Run, folder: Path) -> None:
-    result = run("report", "gone.cose")
+@pytest.mark.parametrize(("words", "code"), [(("gone.cose",), 66), (("empty",), 66), (("gone.cose", "notes.md"), 2)])
+def test_nothing_to_examine_is_2_and_no_file_at_all_66(
+    run: Run, folder: Path, words: tuple[str, ...], code: int
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "notes.md").write_text("# No record\n")
+    result = run("report", *words)
 
-    assert result.exit_code == 2
-    assert "nothing could be examined: gone.cose" in result.stderr
+    assert result.exit_code == code
+    assert words[0] in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["notes.md", "issuer.pub.pem", "/dev/null"])
+def test_a_file_that_is_no_record_is_no_session(run: Run, keys: Path, name: str) -> None:
+    (keys / "notes.md").write_text("# No record\n")
+    alone = run("report", name)
+    made = report(run, "t.cose", name, *TRUST)
+
+    assert alone.exit_code == 2
+    assert f"nothing could be examined: {name}: not a record" in alone.stderr
+    assert made["total"] == 1
+    assert [each["name"] for each in made["unreadable"]] == [name]
 
 
 def test_only_the_framework_that_was_asked_for(run: Run, keys: Path) -> None:
@@ -170,6 +188,8 @@ def test_only_the_framework_that_was_asked_for(run: Run, keys: Path) -> None:
         (("t.cose", "--sign", "issuer.pem", "--iss", ISS), "--sign goes with --out"),
         (("t.cose", "--submit", "https://log.example"), "--submit goes with --sign"),
         (("--log", "https://log.example", "--from", "yesterday"), "--from yesterday is not a time"),
+        (("--log", "https://log.example", "--from", "2027-02-30"), "--from 2027-02-30 is not a time"),
+        (("--log", "https://log.example", "--from", "2027-01-02", "--to", "2027-01-01"), "--to is not after --from"),
     ],
 )
 def test_slips_are_64_and_one_line(run: Run, keys: Path, words: tuple[str, ...], said: str) -> None:

@@ -10,8 +10,9 @@ from tests.compliance.log_world import DAY, NOW, findings, report_on, session, s
 from transparency.compliance.finding import Verdict
 from transparency.compliance.stated import ATTESTATION, REVIEW
 from transparency.cose import cbor, labels
+from transparency.policy.document import Policy
 from transparency.records.disclosure import commit
-from transparency.testing import MadeLog, running
+from transparency.testing import MadeLog, SampleIssuer, running
 
 FEW = "[log]\nbaseline-sessions = 5\nrecent-sessions = 5\nseed = 7\n"
 
@@ -66,9 +67,20 @@ async def test_too_few_sessions_are_no_history(tmp_path: Path) -> None:
     assert (found.counts["agents"], found.counts["with-history"]) == (1, 0)
 
 
-def review(made: MadeLog, entry: str, verdict: str = "accepted") -> bytes:
+ADA = SampleIssuer("https://ada.example")
+
+
+def review(entry: str, verdict: str = "accepted", *, by: SampleIssuer = ADA) -> bytes:
     said = {"entry": entry, "verdict": verdict, "note": "looked at it", "reviewer": "Ada", "time": NOW}
-    return sign(made.issuer, cbor.encode(said), sub=entry, content_type=REVIEW)
+    return sign(by, cbor.encode(said), sub=entry, content_type=REVIEW)
+
+
+async def admit_ada(made: MadeLog) -> None:
+    def admitting(old: Policy, entry: str) -> Policy:
+        return old.with_issuer(ADA.iss, (ADA.key.public,), previous=entry)
+
+    async with running(made) as log:
+        await log.update_policy(made.next_policy(log, admitting))
 
 
 def autonomous(name: str) -> bytes:
@@ -95,27 +107,43 @@ async def test_sessions_that_nobody_oversaw_or_reviewed_fail(tmp_path: Path) -> 
 
 async def test_reviews_stand_for_oversight_and_say_who(tmp_path: Path) -> None:
     made = world(tmp_path)
+    await admit_ada(made)
     first, second = await registered(made, autonomous("a"), autonomous("b"))
     async with running(made) as log:
-        await log.register(review(made, first))
+        await log.register(review(first))
 
-    half = findings(made)["L10"]
+    # Also in a report about records of another issuer than the reviewer.
+    half = findings(made, issuer=made.issuer.iss)["L10"]
     assert half.verdict is Verdict.WARN
     assert (half.counts["reviewed-instead"], half.counts["percent"], half.counts["reviews"]) == (1, 50, 1)
-    assert half.counts["reviewers"] == f"Ada ({made.issuer.iss})"
+    assert half.counts["reviewers"] == f"Ada ({ADA.iss})"
 
     async with running(made) as log:
-        await log.register(review(made, second))
+        await log.register(review(second))
     whole = findings(made)["L10"]
     assert whole.verdict is Verdict.PASS
     assert whole.counts["reviewed-instead"] == 2
 
 
-async def test_a_concern_of_a_reviewer_is_a_warning_that_leads_to_the_record(tmp_path: Path) -> None:
+async def test_who_signed_a_record_does_not_oversee_it_by_reviewing_it(tmp_path: Path) -> None:
     made = world(tmp_path)
     (entry,) = await registered(made, autonomous("a"))
     async with running(made) as log:
-        await log.register(review(made, entry, "concern"))
+        await log.register(review(entry, by=made.issuer))
+
+    found = findings(made)["L10"]
+
+    assert found.verdict is Verdict.FAIL
+    assert (found.counts["reviewed-instead"], found.counts["reviewed-by-own-key"], found.counts["reviews"]) == (0, 1, 1)
+    assert found.summary.endswith("none was reviewed by another key than its own")
+
+
+async def test_a_concern_of_a_reviewer_is_a_warning_that_leads_to_the_record(tmp_path: Path) -> None:
+    made = world(tmp_path)
+    await admit_ada(made)
+    (entry,) = await registered(made, autonomous("a"))
+    async with running(made) as log:
+        await log.register(review(entry, "concern"))
 
     found = findings(made)["L10"]
 

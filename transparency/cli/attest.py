@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -15,8 +14,6 @@ from transparency.cli.report_options import read_time
 from transparency.cli.stating import Where, register, stating_options
 from transparency.compliance.attestation import CONTENT_TYPE, Attestation
 from transparency.errors import MalformedError
-
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @click.command(
@@ -67,8 +64,6 @@ def command(
 
 
 def _moment(flag: str, text: str | None) -> int | None:
-    """A time, or a day, which is its beginning in UTC."""
-    if text is not None and _DATE.fullmatch(text):
-        text = f"{text}T00:00:00Z"
+    """In seconds since 1970."""
     milliseconds = read_time(flag, text)
     return None if milliseconds is None else milliseconds // 1000

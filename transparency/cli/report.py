@@ -13,7 +13,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.files import refuse_existing, write_output
 from transparency.cli.output import ascii_json, done, print_json
 from transparency.cli.passphrases import passphrase_option
-from transparency.cli.report_options import ReportOptions, chosen_frameworks, read_optional, read_time
+from transparency.cli.report_options import ReportOptions, chosen_frameworks, read_optional, read_times
 from transparency.cli.report_output import print_report
 from transparency.cli.report_signing import sign_report
 from transparency.cli.settings import iss_option, json_option
@@ -88,12 +88,13 @@ def command(
         raise CommandError(Exit.USAGE, "--sign goes with --out", "What is signed is the JSON file.")
     targets = [target for target in (page, out, None if key is None else f"{out}.cose") if target is not None]
     refuse_existing(*targets, force=force)
+    begins, ends = read_times(since, until)
     store = load_trust(log_key, issuer_key, issuer_root, trust)
     options = ReportOptions(
         now=time.time_ns() // 1_000_000, frameworks=chosen_frameworks(framework), trust=store,
         trust_lines=_trust_lines(store, witness_policy), witness_policy=load_policy(witness_policy), files=files,
-        log=log, data=data, token=token, cacert=cacert, policy_key=policy_key, since=read_time("--from", since),
-        until=read_time("--to", until), issuer=issuer, settings=read_optional(settings),
+        log=log, data=data, token=token, cacert=cacert, policy_key=policy_key, since=begins,
+        until=ends, issuer=issuer, settings=read_optional(settings),
         inventory=read_optional(inventory), repository=repository, jobs=jobs, quiet=as_json,
     )  # fmt: skip
     report = _make(options)

@@ -131,6 +131,11 @@ class _Run:
                 )
             if not passed.audit.size:
                 raise CommandError(Exit.CANNOT_TELL, "there is nothing to report on: the log has no entries")
+            if not passed.in_scope and (options.since, options.until, options.issuer) != (None, None, None):
+                raise CommandError(
+                    Exit.CANNOT_TELL, "nothing could be examined: no statement is of that period and issuer",
+                    "Ask for another --from, --to or --issuer.",
+                )  # fmt: skip
             facts = self._facts(passed, checks, served)
             for check, number in passing.attested(now):
                 self._builder.fill(check, number)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
@@ -16,6 +18,7 @@ from transparency.records.timestamps import instant
 from transparency.verifier import TrustStore
 
 _PACKAGE = "agent-transparency"
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,21 @@ def chosen_frameworks(wanted: tuple[str, ...]) -> tuple[Framework, ...]:
 
 
 def read_time(flag: str, text: str | None) -> int | None:
-    """A time on the command line, in milliseconds since 1970."""
+    """A time on the command line, in milliseconds since 1970; a day is its beginning in UTC."""
     if text is None:
         return None
-    milliseconds = instant(text)
+    milliseconds = instant(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
     if milliseconds is None or milliseconds < 0:
-        raise CommandError(Exit.USAGE, f"{flag} {text} is not a time", "As 2026-11-01T00:00:00Z.")
+        raise CommandError(Exit.USAGE, f"{flag} {text} is not a time", "As 2026-11-01T00:00:00Z, or 2026-11-01.")
     return milliseconds
+
+
+def read_times(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """``--from`` and ``--to``, between which there is time."""
+    begins, ends = read_time("--from", since), read_time("--to", until)
+    if begins is not None and ends is not None and begins >= ends:
+        raise CommandError(Exit.USAGE, "--to is not after --from", "Nothing can have happened in between.")
+    return begins, ends
 
 
 def read_optional(path: str | None) -> bytes | None:

@@ -25,6 +25,7 @@ from transparency.compliance.subject import RecordSubject, Signing, subjects
 from transparency.cose.algorithms import ALGORITHMS
 from transparency.display import iso_utc, safe_text
 from transparency.errors import TransparencyError
+from transparency.records.detect import detect
 from transparency.records.timestamps import instant
 from transparency.statements.statement import Statement
 from transparency.statements.transparent import receipts_of
@@ -61,6 +62,7 @@ def run(options: ReportOptions) -> Report:
     )  # fmt: skip
     stated = StatedFiles(verifier, options.now // 1000)
     names = stated.take(list(_expand(options.files)))
+    codes: set[Exit] = set()
     with progress("examining", quiet=options.quiet) as bar:
         for name in bar.track(names):
             try:
@@ -71,12 +73,14 @@ def run(options: ReportOptions) -> Report:
                     builder.add(examined, day=_day(subject, examined), attested=stated.fills(iss, registered))
             except CommandError as error:
                 builder.unreadable.append((name, str(error)))
+                codes.add(error.code)
     builder.attested += [shown for _, shown in stated.in_force]
     builder.lapsed += stated.lapsed
     if len(builder.unreadable) == len(names):
-        first, why = builder.unreadable[0] if builder.unreadable else ("", "no file was given")
+        _, why = (*builder.unreadable, *stated.refused, ("", "no record was given"))[0]
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        raise CommandError(Exit.CANNOT_TELL, f"nothing could be examined: {why}{more}", f"See {first}." if more else "")
+        code = Exit.NO_INPUT if codes == {Exit.NO_INPUT} else Exit.CANNOT_TELL
+        raise CommandError(code, f"nothing could be examined: {why}{more}")
     builder.unreadable += stated.refused
     if stated.others:
         builder.scope.append(("statements that are no records", str(sum(stated.others.values()))))
@@ -97,6 +101,10 @@ def examine(
     """The sessions of one file, each with its findings."""
     source = _read(name)
     if not source.startswith(SIGN1_HEAD):
+        try:
+            detect(source)
+        except TransparencyError as error:
+            raise CommandError(Exit.BAD_INPUT, f"{name}: not a record ({error})") from error
         made = subjects(source, None, now=options.now)
         yield from _examined(name, made, settings, UNSIGNED, "No statement: nobody signed this file.")
         return
@@ -235,6 +243,8 @@ def _expand(paths: tuple[str, ...]) -> Iterator[str]:
     for path in paths:
         if path == STDIO or not Path(path).is_dir():
             yield path
+        elif not any(item.is_file() for item in Path(path).rglob("*")):
+            raise CommandError(Exit.NO_INPUT, f"{path}: there is no file in this folder")
         elif any(Path(path).rglob("*.cose")):
             yield from expand_statements([path])
         else:
