@@ -170,11 +170,52 @@ def test_hostile_text_is_inert_in_every_file_for_people(bundle: Path) -> None:
     assert HOSTILE in next(event["text"] for event in timeline(bundle)["events"] if event["result"] == "error")
 
 
-def test_nothing_found_is_said_and_nothing_is_written(run: Run, incident: Served, folder: Path) -> None:
-    ended = run("incident", "--log", incident.url, "--tool", "NoSuchTool", "--out", folder / "none")
+def test_a_record_that_nobody_read_is_named_whatever_was_asked_for(good: Run, incident: Served, folder: Path) -> None:
+    for number, words in enumerate([("--tool", "Edit"), ("--session", "hostile"), ("--text", "rm -rf"), ("--scan",)]):
+        out = folder / str(number)
+        ended = good("incident", "--log", incident.url, *words, "--out", out)
+        [unread] = [entry for entry in timeline(out)["entries"] if entry["record"] == "not here"]
+        name = f"the record of entry 8 {unread['entry']}"
+
+        assert unread["subject"] == "private"
+        assert [each["what"] for each in json.loads((out / "incident.json").read_bytes())["not-available"]] == [name]
+        assert name in (out / "README.txt").read_text()
+        assert f"not available: {name}" in " ".join(ended.stderr.split())
+
+
+@pytest.mark.parametrize("way", ["index", "scan", "data"])
+def test_nothing_found_says_what_was_looked_at_and_what_not_and_nothing_is_written(
+    run: Run, incident: Served, folder: Path, way: str
+) -> None:
+    where = ("--data", incident.data) if way == "data" else ("--log", incident.url)
+    words = ("incident", *where, "--tool", "NoSuchTool", *(["--scan"] if way == "scan" else []), "--out", folder / "no")
+    ended, said = run(*words), json.loads(run(*words, "--json").stdout)
 
     assert ended.exit_code == 2
-    assert "nothing found among 9 entries" in ended.stderr
+    text = " ".join(ended.stderr.split())
+    assert f"nothing found; {said['looked-at']} of 9 entries were looked at" in text
+    assert "1 could not be looked at, and may be about it; nothing was written" in text
+    assert "not available: the record of entry 8 " in text
+    # The log's own three statements and five records; by the index only what it cannot tell: its own statements.
+    assert said["looked-at"] == {"index": 3, "scan": 8, "data": 5}[way]
+    assert [each["what"].split()[4] for each in said["missing"]] == ["8"]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--from", "2030-01-01T00:00:00Z"), 2),
+        (("--to", "2001-01-01T00:00:00Z"), 2),
+        (("--session", "private"), 2),
+        (("--from", "2026-03-06T00:00:00Z", "--to", "2026-03-05T00:00:00Z"), 64),
+        (("--from", "2026-03-05T00:00:00Z", "--to", "2026-03-05T00:00:00Z"), 64),
+    ],
+)
+def test_without_an_event_there_is_no_bundle(
+    run: Run, incident: Served, folder: Path, words: tuple[str, ...], code: int
+) -> None:
+    assert run("incident", "--log", incident.url, *words, "--out", folder / "none").exit_code == code
     assert list(folder.iterdir()) == []
 
 

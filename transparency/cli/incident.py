@@ -7,7 +7,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -37,6 +37,8 @@ from transparency.verifier.bundle import INCIDENT, MANIFEST, PAGES, TIMELINE, st
 from transparency.verifier.manifest import Manifest
 
 _HOUR: Final = 3_600
+# So many things that could not be had are named on a terminal.
+_NAMED: Final = 20
 # Told in the bundle: one record that is gone, too large, or another than was asked for does not end the search.
 _NOT_TO_BE_HAD: Final = (
     GoneError, NotFoundError, ServiceRefusedError, MalformedError, ProofError, AnswerTooLargeError,
@@ -56,7 +58,8 @@ LIMITS: Final = (
     "Text, tools and paths in records were written by agents and strangers, and may be meant to mislead.",
 )
 _SEARCHED: Final = (
-    "Candidates by the log's search index, which holds at most 256 tools and 512 paths of a record (--scan)."
+    "Candidates by the log's search index, from a day before the time that was asked for on. A record of which the "
+    "index has nothing, or says that it has not all, was fetched too; lines it cannot read it passes over (--scan)."
 )
 _SCANNED: Final = (
     "Every statement on the log was looked at; if a time was asked for, those registered from a day before it on."
@@ -93,10 +96,13 @@ def command(
     """Extract what records say of an incident into a folder that anybody can verify offline.
 
     A timeline across records, each statement with its receipt, record and proof, the log's keys and checkpoint, and a
-    manifest: `transparency verify DIR` checks all of it. Exit 2 if nothing is found; then nothing is written.
+    manifest: `transparency verify DIR` checks all of it. Exit 2 if no event is found; then nothing is written. What
+    could not be looked at (erased, hash-only, not readable) is always named.
     """
     refuse_several("data", "log")
     query = IncidentQuery(read_time("--from", since), read_time("--to", until), tool, path, session, issuer, text)
+    if query.since is not None and query.until is not None and query.since >= query.until:
+        raise CommandError(Exit.USAGE, f"--from {since} is not before --to {until}", "Give the earlier time to --from.")
     try:
         query = IncidentQuery.from_json(query.to_json())
     except MalformedError as error:
@@ -109,18 +115,20 @@ def command(
         missing = Missing()
         gathering = _Gathering(source, query, folder, missing)
         gathering.run(scan=scan, quiet=as_json)
-        if not gathering.kept:
-            hint = "" if scan or data is not None else "--scan looks at every record, and not at the index alone."
-            raise CommandError(
-                Exit.CANNOT_TELL, f"nothing found among {source.looked_at} entries; nothing was written", hint
-            )
+        if not gathering.found:
+            if as_json:
+                print_json({"out": None, **_figures(source, gathering, missing), "events": 0})
+            else:
+                _name(missing, "--json names more of them")
+            raise _nothing(source, gathering, missing, scan=scan or data is not None)
+        for each in gathering.unproven:
+            missing.tell(*each)
         for name, content in log_files(source, gathering.issuers, missing).items():
             _write(folder, name, content)
         how = (_SCANNED if scan or data is not None else _SEARCHED, *METHOD)
-        told = [*missing.told, *([("others", f"{missing.more} more")] if missing.more else [])]
         incident = Incident(
             query, timestamp(int(time.time())), software(), f"{source.documents()[2].log} ({source.name})", how, LIMITS,
-            {} if known is None else _clocks(known // 1000), tuple((what[:4_000], why[:4_000]) for what, why in told),
+            {} if known is None else _clocks(known // 1000), tuple(missing.shown()),
         )  # fmt: skip
         timeline = gathering.timeline.to_json()
         _write(folder, INCIDENT, incident.to_bytes())
@@ -131,18 +139,49 @@ def command(
         if out.exists():
             out.rmdir()
         folder.rename(out)
-    counts = {"statements": gathering.kept, "events": len(timeline["events"]), "not-available": len(told)}
+    events = len(timeline["events"])
     if as_json:
-        print_json({"out": str(out), "looked-at": source.looked_at, **counts})
+        print_json({"out": str(out), **_figures(source, gathering, missing), "events": events})
         return
-    done(f"{out}: {counts['events']} events in {gathering.kept} of {source.looked_at} entries")
-    if told:
-        warn(f"{len(told)} things were not available; {out / 'README.txt'} names them")
+    done(f"{out}: {events} events in {gathering.found} records; {gathering.looked_at} of {source.size} entries read")
+    _name(missing, f"{out / 'README.txt'} names them")
     note(f"check it with `transparency verify {out} --trust trust.toml`")
 
 
+def _figures(source: Source, gathering: _Gathering, missing: Missing) -> dict[str, Any]:
+    return {
+        "looked-at": gathering.looked_at,
+        "log-size": source.size,
+        "statements": gathering.kept if gathering.found else 0,
+        "not-available": missing.count,
+        "missing": [{"what": what, "why": why} for what, why in missing.shown()],
+    }
+
+
+def _name(missing: Missing, rest: str) -> None:
+    """What could not be had, for whoever watches."""
+    for what, why in missing.told[:_NAMED]:
+        warn(f"not available: {what}: {why}")
+    if missing.count > _NAMED:
+        warn(f"{missing.count - _NAMED} more things were not available; {rest}")
+
+
+def _nothing(source: Source, gathering: _Gathering, missing: Missing, *, scan: bool) -> CommandError:
+    said = f"nothing found; {gathering.looked_at} of {source.size} entries were looked at"
+    if not scan:
+        said += ", of the others only what the log's index says"
+    if missing.count:
+        said += f"; {missing.count} could not be looked at, and may be about it"
+    hint = "" if scan else "--scan looks at every record, and not at the index alone."
+    return CommandError(Exit.CANNOT_TELL, f"{said}; nothing was written", hint)
+
+
 class _Gathering:
-    """Fetches candidates one by one, and keeps what is about the incident."""
+    """Fetches candidates one by one, and keeps what is about the incident, and what may be: nobody could read it.
+
+    ``found`` are the records with events in the timeline, ``kept`` those in the bundle; ``looked_at`` are the entries
+    whose statement and record, if they have one, were read.
+    """
 
     def __init__(self, source: Source, query: IncidentQuery, folder: Path, missing: Missing) -> None:
         self._source = source
@@ -152,7 +191,8 @@ class _Gathering:
         self._service = source.documents()[2].iss
         self.timeline = Timeline(query)
         self.issuers: set[str] = set()
-        self.kept = 0
+        self.unproven: list[tuple[str, str]] = []
+        self.kept = self.found = self.looked_at = 0
 
     def run(self, *, scan: bool, quiet: bool) -> None:
         candidates = self._source.find(self._query, self._missing, scan=scan)
@@ -172,16 +212,22 @@ class _Gathering:
             raise CommandError(
                 Exit.NEGATIVE, f"the log gave another statement for entry {index}", "Nothing was written."
             )
-        if self._query.issuers and statement.iss not in self._query.issuers:
-            return
-        if _content_type(statement) in CONTENT_TYPES:
+        other = self._query.issuers and statement.iss not in self._query.issuers
+        if other or _content_type(statement) in CONTENT_TYPES:
+            self.looked_at += 1
             return
         record = self._record(name, statement)
         piece = Piece(data, record)
         looked = self.timeline.look(piece)
-        ours = statement.iss == self._service and looked.entry["record"] != "read"
-        if ours or (not looked.events and (looked.entry["record"] == "read" or not self._may_be(statement))):
-            return  # what the service states about itself is no record, and log/ has what matters of it
+        state = looked.entry["record"]
+        # What the service states about itself is no record, and log/ has what matters of it.
+        ours = statement.iss == self._service and statement.envelope is None and state != "read"
+        self.looked_at += ours or state == "read"
+        if ours or (state == "read" and not looked.events):
+            return
+        if state == "not readable":
+            self._missing.tell(f"the record of {name}", f"not readable: {looked.why}")
+        self.found += bool(looked.events)
         self.timeline.keep(looked)
         self._keep(index, entry, piece, statement.iss)
 
@@ -198,12 +244,6 @@ class _Gathering:
             return None
         return record
 
-    def _may_be(self, statement: Statement) -> bool:
-        """Of a record that cannot be read: whether its statement alone says that it is about this."""
-        query = self._query
-        named = statement.sub in query.sessions
-        return named or (not query.sessions and not query.tools and not query.paths and not query.texts)
-
     def _keep(self, index: int, entry: str, piece: Piece, iss: str) -> None:
         name = stem(index, entry)
         _write(self._folder, f"{name}.cose", piece.data)
@@ -212,7 +252,7 @@ class _Gathering:
         try:
             _write(self._folder, f"{name}.tlog-proof", self._source.proof(index, entry))
         except (NotFoundError, ServiceRefusedError, OverloadedError) as error:
-            self._missing.tell(f"the checkpoint proof of entry {index} {entry}", str(error))
+            self.unproven.append((f"the checkpoint proof of entry {index} {entry}", str(error)))
         self.issuers.add(iss)
         self.kept += 1
 

@@ -15,6 +15,7 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.keyfiles import load_public
 from transparency.cli.search import Pages
+from transparency.compliance.incident import MAX_CHARS
 from transparency.compliance.incident_query import IncidentQuery
 from transparency.cose import base64url
 from transparency.cose.keys import encode_key_set
@@ -27,6 +28,7 @@ from transparency.policy.keyset import ServiceKeys
 from transparency.verifier.bundle import CHECKPOINT, KEYS, MAX_RECORD, POLICY, TRUST, VKEYS
 
 if TYPE_CHECKING:
+    from transparency.client.search import SearchHit
     from transparency.client.sync import SyncLogClient
     from transparency.log.sqlite import SqliteStore
 
@@ -51,15 +53,24 @@ class Missing:
         else:
             self.more += 1
 
+    @property
+    def count(self) -> int:
+        return len(self.told) + self.more
+
+    def shown(self) -> list[tuple[str, str]]:
+        """For the account of an incident."""
+        told = [(what[:MAX_CHARS], why[:MAX_CHARS]) for what, why in self.told]
+        return [*told, ("others", f"{self.more} more")] if self.more else told
+
 
 class Source(Protocol):
-    """A log to find evidence in. ``looked_at`` is the number of its entries that were asked about."""
+    """A log to find evidence in. ``size`` is how many entries it had when it was asked."""
 
     name: str
-    looked_at: int
+    size: int
 
     def find(self, query: IncidentQuery, missing: Missing, *, scan: bool) -> list[tuple[int, str]]:
-        """(index, entry) of what may match, in order."""
+        """(index, entry) of what may match, in order, and of every record that an index could not read."""
 
     def statement(self, index: int, entry: str) -> bytes: ...
     def artifact(self, digest: bytes) -> bytes: ...
@@ -75,7 +86,7 @@ class RemoteLog:
 
     def __init__(self, url: str, client: SyncLogClient, cacert: str | None) -> None:
         self.name = url
-        self.looked_at = 0
+        self.size = 0
         self._client = client
         self._cacert = cacert
 
@@ -83,26 +94,27 @@ class RemoteLog:
         base = [("order", "oldest")]
         if query.since is not None:
             base.append(("from", iso_utc(max(0, query.since // _MS - SLACK))))
-        kinds = {"issuer": query.issuers} if scan else {
-            "issuer": query.issuers, "session": query.sessions, "tool": query.tools, "path": query.paths,
-        }  # fmt: skip
+        kinds = {"issuer": query.issuers, "session": query.sessions, "tool": query.tools, "path": query.paths}
         options = [[(kind, value) for value in values] for kind, values in kinds.items() if values]
         queries = list(itertools.islice(itertools.product(*options), MAX_QUERIES + 1))
-        if len(queries) > MAX_QUERIES:
+        if len(queries) > MAX_QUERIES and not scan:
             raise CommandError(
                 Exit.USAGE, f"these conditions make more than {MAX_QUERIES} queries", "Give fewer, or --scan."
             )
         found: dict[int, str] = {}
-        for each in queries:
-            pages = Pages(self._client, [*base, *each])
-            for hit in pages.read(None):
-                if hit.facts.get("erased"):
-                    missing.tell(f"entry {hit.index} {hit.entry_id}", "it was erased")
-                else:
-                    found[hit.index] = hit.entry_id
-            self.looked_at = max(self.looked_at, pages.size)
-            if pages.lag:
-                missing.tell("the newest entries", f"the log's index is {pages.lag} entries behind")
+        every = Pages(self._client, base)
+        for hit in every.read(None):
+            if hit.facts.get("erased"):
+                missing.tell(f"entry {hit.index} {hit.entry_id}", "it was erased")
+            elif query.issuers and hit.facts.get("issuer") not in query.issuers:
+                continue
+            elif scan or not options or not _is_indexed(hit):
+                found[hit.index] = hit.entry_id
+        self.size = every.size + every.lag
+        if every.lag:
+            missing.tell("the newest entries", f"the log's index is {every.lag} entries behind")
+        for each in [] if scan or not options else queries:
+            found |= {hit.index: hit.entry_id for hit in Pages(self._client, [*base, *each]).read(None)}
         return sorted(found.items())
 
     def statement(self, index: int, entry: str) -> bytes:  # noqa: ARG002 - a folder asks by it
@@ -135,6 +147,13 @@ class RemoteLog:
             raise
 
 
+def _is_indexed(hit: SearchHit) -> bool:
+    """Whether the index read the whole record: of one that is not here it knows at most what the statement says."""
+    facts = hit.facts
+    read = any(facts.get(name) for name in ("agent", "version", "models", "tools", "folder", "paths"))
+    return read and facts.get("record") is None and facts.get("complete", True)
+
+
 class LogFolder:
     """A data folder, or a copy of one: every entry is looked at."""
 
@@ -145,11 +164,10 @@ class LogFolder:
         from transparency.log.receipts import Receipts
 
         self.name = str(data)
-        self.looked_at = 0
         self._store = store
         self._artifacts = ArtifactStore(Folder(data.absolute()).artifacts)
-        self._size = store.tip().size
-        self._receipts = Receipts(store, lambda: self._size)
+        self.size = store.tip().size
+        self._receipts = Receipts(store, lambda: self.size)
         self._published = Published(store)
         self._keys = self.documents()[2]
 
@@ -159,8 +177,7 @@ class LogFolder:
 
         least = 0 if query.since is None else query.since // _MS - SLACK
         found = []
-        for row in self._store.entries(0, self._size):
-            self.looked_at += 1
+        for row in self._store.entries(0, self.size):
             head = self._store.head_covering(row.index) if least else None
             if row.kind is not Kind.STATEMENT or (head is not None and head.time < least):
                 continue
@@ -200,7 +217,7 @@ class LogFolder:
         from transparency.log.store import Kind
         from transparency.statements.statement import Statement
 
-        policies, keys = (self._store.newest_documents(kind, self._size, 1) for kind in (Kind.POLICY, Kind.KEYS))
+        policies, keys = (self._store.newest_documents(kind, self.size, 1) for kind in (Kind.POLICY, Kind.KEYS))
         if not policies or not keys:
             raise CommandError(Exit.CANNOT_TELL, f"{self.name}: the log has neither policy nor keys")
         policy = Statement.from_bytes(policies[0].statement)

@@ -22,6 +22,7 @@ _HONEST: Final = (
     "Nothing on this page proves anything by standing here. What is proven, `transparency verify` says of the folder "
     "it lies in, offline, with keys that you have from somebody you trust; the keys in the folder are only claimed."
 )
+_ALL_READ: Final = "nothing: every record that may be about it was here and could be read"
 
 
 def readme(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> bytes:
@@ -43,7 +44,7 @@ def readme(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> bytes:
         "    manifest.json               the SHA-256 of every other file", "",
         "Method", "", *(f"  - {safe_text(line, 600)}" for line in incident["method"]), "",
         "What this cannot tell", "", *(f"  - {safe_text(line, 600)}" for line in incident["limits"]), "",
-        "Not available", "", *(_missing_lines(incident) or ["  - nothing that was looked for is missing"]), "",
+        "Not available", "", *(_missing_lines(incident) or [f"  - {_ALL_READ}"]), "",
         f"{len(events)} entries of {len(entries)} records.",
     ]  # fmt: skip
     return ("\n".join(lines) + "\n").encode()
@@ -57,7 +58,7 @@ def index_page(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> byte
         el("main",
            _section("Timeline", el("p", el("a", "timeline.html", href="timeline.html"), _counted(timeline))),
            _section("Records", _entries(timeline["entries"])),
-           _section("Not available", el("ul", *missing) if missing else el("p", "Nothing that was looked for.")),
+           _section("Not available", el("ul", *missing) if missing else el("p", _ALL_READ)),
            _section("Method", el("ul", *(el("li", line) for line in incident["method"]))),
            _section("What this cannot tell", el("ul", *(el("li", line) for line in incident["limits"])))),
     ]  # fmt: skip
@@ -88,6 +89,8 @@ def summary(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> list[tu
         lines.append(("first and last", f"{times[0]} to {times[-1]}"))
     for name, member in (("agents", "agent"), ("tools", "tool"), ("results", "result")):
         lines.append((name, _most([event[member] for event in events if event[member]])))
+    if incident["not-available"]:
+        lines.append(("not available", f"{len(incident['not-available'])}, named in README.txt and index.html"))
     lines += [(name, str(value)) for name, value in sorted(incident["clocks"].items())]
     return [*lines, ("made", f"{incident['made']} by {incident['software']}")]
 

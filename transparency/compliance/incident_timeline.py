@@ -88,7 +88,7 @@ class Timeline:
             detected = detect(record)
             records = convert.convert(record, created=_CREATED, detected=detected)
         except TransparencyError as error:
-            unread = {"record": "not readable", "format": None, "sessions": [], "events": 0}
+            unread: dict[str, Any] = {"record": "not readable", "format": None, "sessions": [], "events": 0}
             return Looked(entry | unread, [], str(error))
         found: list[_Placed] = []
         sessions: list[str] = []

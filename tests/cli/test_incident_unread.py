@@ -1,0 +1,73 @@
+"""``transparency incident`` among records that cannot be read: one broken character hides no agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.bundles import hostile_session, padded, trust
+from tests.cli.conftest import ISS, Run, Served, serving, shell
+from tests.cli.test_search import wait_for_index
+
+# What an agent, or whoever wrote for it, does to its record so that no program reads it.
+UNREADABLE = {
+    "surrogate.jsonl": hostile_session().replace(b"rm -rf", b"rm -rf \\ud800"),
+    "number.jsonl": hostile_session().replace(b'"version": "2.1.0"', b'"version": NaN'),
+    "deep.jsonl": hostile_session().replace(b'"version": "2.1.0"', b'"version": ' + b"[" * 5_000 + b"]" * 5_000),
+    "beside.jsonl": padded().replace(b"rm -rf", b"rm -rf \\ud800"),
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The log's own entries, a record that can be read, and those that cannot: entries 4 to 7."""
+    folder = tmp_path_factory.mktemp("broken")
+    with serving(folder, "--open") as log:
+        for name, record in {"good.jsonl": hostile_session(), **UNREADABLE}.items():
+            (folder / name).write_bytes(record)
+            words = ["submit", name, "--log", log.url, "--key", "issuer.pem", "--iss", ISS]
+            words += [] if name == "good.jsonl" else ["--content-type", "application/jsonl", "--sub", name]
+            ended = shell(*words, cwd=folder)
+            assert ended.returncode == 0, ended.stderr
+        assert shell("keys", "--log", log.url, "--trust", "trust.toml", cwd=folder).returncode == 0
+        wait_for_index(log, 8)
+        yield log
+
+
+def unread(said: list[dict[str, Any]]) -> list[str]:
+    return sorted(each["what"].split()[4] for each in said if each["why"].startswith("not readable: "))
+
+
+# The index reads leniently, and is not asked again about what it could read: it names the tools of three of them.
+@pytest.mark.parametrize(("way", "expected"), [("index", "6"), ("scan", "4567"), ("data", "4567")])
+def test_nothing_found_among_records_that_nobody_could_read_names_them(
+    run: Run, broken: Served, folder: Path, way: str, expected: str
+) -> None:
+    where = ("--data", broken.data) if way == "data" else ("--log", broken.url)
+    words = ["incident", *where, "--tool", "NoSuchTool", *(["--scan"] if way == "scan" else []), "--out", "none"]
+    ended, said = run(*words), json.loads(run(*words, "--json").stdout)
+
+    assert ended.exit_code == 2
+    assert f"{len(expected)} could not be looked at, and may be about it" in " ".join(ended.stderr.split())
+    assert " ".join(ended.stderr.split()).count("not readable: ") == len(expected)
+    assert unread(said["missing"]) == list(expected)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--tool", "Bash"], ["--scan", "--text", "rm -rf"]])
+def test_what_could_not_be_read_is_named_beside_what_was_found_and_is_in_the_bundle(
+    good: Run, run: Run, broken: Served, folder: Path, words: list[str]
+) -> None:
+    said = json.loads(good("incident", "--log", broken.url, *words, "--out", "found", "--json").stdout)
+    made = json.loads((folder / "found" / "timeline.json").read_bytes())
+    readme = (folder / "found" / "README.txt").read_text()
+
+    assert (said["events"], said["not-available"]) == (2, 4)
+    assert unread(said["missing"]) == ["4", "5", "6", "7"]
+    assert [entry["record"] for entry in made["entries"]] == ["read", *["not readable"] * 4]
+    assert readme.count("not readable: ") == 4
+    assert run("verify", folder / "found", *trust(broken)).exit_code == 0
