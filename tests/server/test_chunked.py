@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transparency.errors import MalformedError
 from transparency.server.chunked import LAST_CHUNK, Body, chunk
 
 CUTS = st.lists(st.integers(0, 2**16), max_size=30)
@@ -75,8 +74,6 @@ def test_sizes_may_be_in_either_case() -> None:
 @pytest.mark.parametrize(
     "stream",
     [
-        b"5;name=value\r\nabcde\r\n",  # an extension
-        b"0\r\nTrailer: x\r\n\r\n",
         b"0x5\r\nabcde\r\n",
         b"+5\r\nabcde\r\n",
         b"-5\r\nabcde\r\n",
@@ -84,33 +81,54 @@ def test_sizes_may_be_in_either_case() -> None:
         b"5 \r\nabcde\r\n",
         b"1_0\r\n",
         b"\r\n",
-        b"5\nabcde\n" + bytes(20),
+        b"5\nabcde\n" + bytes(1100),
         b"5\r\nabcdeX\r\n",
         b"5\r\nabcdefgh",
         b"5\r\nabcde\n\n",
-        b"fffffffff\r\n",  # nine digits
-        b"0000000005\r\nabcde\r\n",
+        b"11111111111111111\r\n",  # seventeen digits
+        b"5\x00;a\r\nabcde\r\n",
+        b"5;a\x7f\r\nabcde\r\n",
+        b"0\r\nno field\r\n\r\n",
+        b"0\r\n folded: x\r\n\r\n",
+        b"0\r\n" + b"a: b\r\n" * 40,
         b"\xb2\r\n",  # a superscript two
-        b"abcdefghijklmnop",
+        b"5;" + b"a" * 1100,
     ],
 )
 @pytest.mark.parametrize("whole", [True, False])
 def test_nothing_lenient_is_read(stream: bytes, whole: bool) -> None:
     body = Body(None)
 
-    with pytest.raises(MalformedError, match="a chunk of the body does not"):
-        fed(body, stream, [] if whole else list(range(len(stream))))
+    fed(body, stream, [] if whole else list(range(len(stream))))
+
+    assert not body.complete
+    assert "of the body" in body.broken
+
+
+@given(CUTS)
+def test_extensions_and_trailers_are_passed_over(cuts: list[int]) -> None:
+    """RFC 9112 §7.1.1, §7.1.2: a recipient ignores what it does not know."""
+    stream = b'5;name=value;q="x y"\r\nabcde\r\n0000000002 ;x\r\nfg\r\n0;last\r\nTrailer: x\r\nOther:\r\n\r\nnext'
+    body = Body(None)
+
+    assert fed(body, stream, cuts) == (b"abcdefg", b"next")
+    assert body.complete
+    assert body.broken == ""
+
+
+def test_what_came_before_the_break_is_content() -> None:
+    body = Body(None)
+
+    assert body.feed(b"5\r\nabcde\r\nzz\r\n") == (b"abcde", b"")
+    assert body.broken == "a chunk of the body does not begin with its size"
 
 
 @given(st.binary(max_size=60), CUTS)
 def test_how_it_is_cut_does_not_decide_whether_it_is_read(stream: bytes, cuts: list[int]) -> None:
     """Whatever the bytes: read or refused, the same in one piece as in many."""
 
-    def judged(cuts: list[int]) -> tuple[bytes, bytes, bool] | None:
+    def judged(cuts: list[int]) -> tuple[bytes, bytes, bool, str]:
         body = Body(None)
-        try:
-            return (*fed(body, stream, cuts), body.complete)
-        except MalformedError:
-            return None
+        return (*fed(body, stream, cuts), body.complete, body.broken)
 
     assert judged(cuts) == judged([])

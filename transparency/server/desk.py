@@ -86,7 +86,7 @@ class Desk:
             wait = jittered(self.settings.retry_after)
             head = (
                 f"HTTP/1.1 202 Accepted\r\nLocation: {location}\r\nRetry-After: {wait}\r\nContent-Length: 0\r\n"
-                f"Date: {_date(int(time.time()))}\r\n{ending}"
+                f"Date: {http_date(int(time.time()))}\r\n{ending}"
             )
             return 202, head.encode()
         receipt = outcome.registered.receipt
@@ -94,7 +94,7 @@ class Desk:
         erased = "Statement-Erased: ?1\r\n" if outcome.erased else ""
         head = (
             f"HTTP/1.1 201 Created\r\nLocation: {location}\r\n{_CREATED}"
-            f"Content-Length: {len(receipt)}\r\nDate: {_date(int(time.time()))}\r\n{erased}{ending}"
+            f"Content-Length: {len(receipt)}\r\nDate: {http_date(int(time.time()))}\r\n{erased}{ending}"
         )
         return 201, head.encode() + receipt
 
@@ -103,7 +103,7 @@ class Desk:
         if problem.status == _SERVER_FAULT and not isinstance(error, StoreError):
             log_unexpected(f"{_METHOD} {ROUTE}", error)
         self.tally.refused(problem.title)
-        problem.headers.setdefault("Date", _date(int(time.time())))
+        problem.headers.setdefault("Date", http_date(int(time.time())))
         return problem.status, on_the_wire(problem, close=close or problem.close)
 
     def count(self, route: str, status: int, seconds: float, size: int, client: str, entry: str | None = None) -> None:
@@ -140,5 +140,5 @@ def _rate(client: Client) -> int | None:
 
 
 @lru_cache(maxsize=2)
-def _date(now: int) -> str:
+def http_date(now: int) -> str:
     return formatdate(now, usegmt=True)

@@ -6,11 +6,10 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from transparency.errors import MalformedError
 from transparency.server import media
 from transparency.server.batch import Batch
 from transparency.server.chunked import LAST_CHUNK, Body, chunk
-from transparency.server.desk import BATCH_ROUTE
+from transparency.server.desk import BATCH_ROUTE, http_date
 
 if TYPE_CHECKING:
     from transparency.server.access import Client
@@ -52,15 +51,13 @@ class LeanBatch:
     def feed(self, data: bytes) -> None:
         if self._over or self._cut:
             return
-        try:
-            content, rest = self._body.feed(data)
-        except MalformedError as error:
-            self._batch.break_off(str(error))
-            self.cut_short()
-            return
+        content, rest = self._body.feed(data)
         if content:
             self._waiting.append(content)
             self._held += len(content)
+        if self._body.broken:
+            self.cut_short()
+            return
         if rest:
             self._connection.put_back(rest)
         self._turn()
@@ -100,6 +97,8 @@ class LeanBatch:
         if more or (self._waiting and room):
             self._turn_later()
         elif not self._waiting and not self._batch.full and (self._body.complete or self._cut):
+            if self._body.broken:
+                self._batch.break_off(self._body.broken)
             self._batch.end(self._why)
         if self._batch.done and self._connection.writable:
             self._end()
@@ -124,7 +123,8 @@ class LeanBatch:
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._connection.write(_HEAD + (_CLOSE if self._closes else b"") + b"\r\n")
+            date = f"Date: {http_date(int(time.time()))}\r\n".encode()
+            self._connection.write(_HEAD + date + (_CLOSE if self._closes else b"") + b"\r\n")
 
     @property
     def _closes(self) -> bool:

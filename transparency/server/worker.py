@@ -1,7 +1,7 @@
 """A worker process: accepts connections, reads and judges statements, and gives the owner's receipts back.
 
-Started by the owner of the log (server/workers.py) with three things on inherited descriptors: the stream they talk
-over (server/handing.py), a packet socket by which connections are handed to the owner, and the sockets to listen on.
+Started by the owner of the log (server/workers.py) with two things on inherited descriptors: the stream they talk
+over (server/handing.py) and a packet socket by which the sockets to listen on come, and connections go to the owner.
 It has no key and writes nothing to the log's folder. When the owner goes, it goes: nothing can be registered without.
 """
 
@@ -15,7 +15,6 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +42,8 @@ ACCEPTS_AT_ONCE = 8
 # More connections than this on their way to an owner who does not take them: it has enough to do.
 MAX_HANDING = 256
 LOST = 70
+MAX_NAME = 64
+MAX_SOCKETS = 64
 
 
 class Worker(asyncio.Protocol):
@@ -169,19 +170,20 @@ class Worker(asyncio.Protocol):
             await asyncio.sleep(0.02)
 
 
-async def run(settings: ServerSettings, access: Path, stream: int, packets: int, listening: Sequence[int]) -> int:
+async def run(settings: ServerSettings, access: Path, stream: int, packets: int) -> int:
     loop = asyncio.get_running_loop()
     # Signals to the group are the owner's to act on: it tells its workers.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, lambda: None)
     with contextlib.closing(TokenStore(access)) as tokens, access_log(settings.access_log) as lines:
-        worker = Worker(settings, tokens, _socket(packets))
+        handing = _socket(packets)
+        worker = Worker(settings, tokens, handing)
         worker.desk.lines = lines
         await loop.create_connection(lambda: worker, sock=_socket(stream))
         await _first(worker.ready, worker.lost)
-        if not worker.lost.is_set():
-            worker.acceptor.start([_socket(number) for number in listening])
-            worker.say_ready()
+        # The sockets to listen on come when all else is there: who starts must not keep a port.
+        loop.add_reader(handing, _listen, worker, handing)
+        worker.say_ready()
         counting = asyncio.create_task(_count(worker))
         await _first(worker.told_to_stop, worker.lost)
         counting.cancel()
@@ -192,6 +194,18 @@ async def run(settings: ServerSettings, access: Path, stream: int, packets: int,
         worker.count()
         await asyncio.sleep(0)
     return 0
+
+
+def _listen(worker: Worker, handing: socket.socket) -> None:
+    """Take the sockets to listen on, once."""
+    try:
+        _, descriptors, _, _ = socket.recv_fds(handing, MAX_NAME, MAX_SOCKETS)
+    except (BlockingIOError, InterruptedError):
+        return
+    except OSError:
+        descriptors = []
+    asyncio.get_running_loop().remove_reader(handing)
+    worker.acceptor.start([_socket(number) for number in descriptors])
 
 
 async def _count(worker: Worker) -> None:
@@ -217,7 +231,7 @@ def main() -> None:
     """``python -m transparency.server.worker``: what to do comes as CBOR on standard input."""
     given = cbor2.loads(sys.stdin.buffer.read())
     settings = ServerSettings(**given["settings"])
-    sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"], given["listening"])))
+    sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"])))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ _logger = logging.getLogger("transparency.server")
 PACKET_BUFFER = 8 * 1024 * 1024
 MAX_PACKET = 1024 * 1024
 START_SECONDS = 30.0
+# What goes with the sockets to listen on.
+LISTEN = b"listen"
 # A worker that lives shorter than this was not killed by chance; so many in a row and the service gives up.
 SHORT_LIFE_SECONDS = 2.0
 MAX_SHORT_LIVES = 5
@@ -53,7 +55,10 @@ class Workers:
 
     async def start(self) -> None:
         """Return once all accept connections."""
-        started = [await self._spawn() for _ in range(self._count)]
+        # One that dies meanwhile is replaced, and it is the other that is then waited for.
+        started = [asyncio.Event() for _ in range(self._count)]
+        for ready in started:
+            await self._spawn(ready)
         try:
             async with asyncio.timeout(START_SECONDS):
                 await asyncio.gather(*(ready.wait() for ready in started))
@@ -77,16 +82,18 @@ class Workers:
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes]
 
-    async def _spawn(self) -> asyncio.Event:
+    async def _spawn(self, ready: asyncio.Event) -> None:
+        """Start one; *ready* is set when it has the sockets to listen on.
+
+        It gets those only then: one that is still starting when the owner dies must not keep the port.
+        """
         mine, stream = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         packets, handing = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (packets, handing):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BUFFER)
             end.setblocking(False)
         mine.setblocking(False)
-        listening = self._site.listening()
-        inherited = [stream.fileno(), handing.fileno(), *(own.fileno() for own in listening)]
-        ready = asyncio.Event()
+        inherited = [stream.fileno(), handing.fileno()]
         loop = asyncio.get_running_loop()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -96,24 +103,31 @@ class Workers:
             process.stdin.write(self._orders(inherited))
             process.stdin.close()
         finally:
-            for own in (stream, handing, *listening):
+            stream.close()
+            handing.close()
+
+        def give_sockets() -> None:
+            listening = self._site.listening()
+            with contextlib.suppress(OSError):  # it has died
+                socket.send_fds(packets, [LISTEN], [own.fileno() for own in listening])
+                ready.set()
+            for own in listening:
                 own.close()
-        _, link = await loop.create_connection(lambda: self._hub.link(ready.set), sock=mine)
+
+        _, link = await loop.create_connection(lambda: self._hub.link(give_sockets), sock=mine)
         loop.add_reader(packets, self._adopt, packets)
         self._processes[process] = link
-        task = asyncio.create_task(self._watch(process, link, packets, loop.time()))
+        task = asyncio.create_task(self._watch(process, link, packets, ready))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
-        return ready
 
     def _orders(self, inherited: list[int]) -> bytes:
-        stream, packets, *listening = inherited
+        stream, packets = inherited
         orders = {
             "settings": _plain(self._share()),
             "access": str(self._access),
             "stream": stream,
             "packets": packets,
-            "listening": listening,
         }
         return cbor2.dumps(orders)
 
@@ -147,8 +161,9 @@ class Workers:
             self._site.adopt(accepted, address, data[1:])
 
     async def _watch(
-        self, process: asyncio.subprocess.Process, link: Link, packets: socket.socket, started: float
+        self, process: asyncio.subprocess.Process, link: Link, packets: socket.socket, ready: asyncio.Event
     ) -> None:
+        started = asyncio.get_running_loop().time()
         code = await process.wait()
         loop = asyncio.get_running_loop()
         loop.remove_reader(packets)
@@ -163,7 +178,7 @@ class Workers:
             self._service.stop_for(StoreError("the worker processes end right after their start"))
             return
         try:
-            await self._spawn()
+            await self._spawn(ready)
         except OSError as error:
             _logger.critical("no worker process can be started: %s", error.strerror)
             self._service.stop_for(StoreError("no worker process can be started"))
