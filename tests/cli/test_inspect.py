@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Run
 from tests.client.scripted import ISSUER_KEY, LOG_KEY, OTHER_KEY, STATEMENT, receipt_for
+from tests.compliance.test_period import WHOLE
 from transparency.cli.views import view
+from transparency.compliance.attestation import Attestation
+from transparency.compliance.period import Period
+from transparency.compliance.review import Review
+from transparency.compliance.stated import ATTESTATION, PERIOD, REVIEW
 from transparency.cose import labels
 from transparency.cose.keys import encode_key_set
 from transparency.cose.sign1 import Sign1, sign1
@@ -54,6 +59,36 @@ def test_everything_that_travels_has_a_readable_view(good: Run, folder: Path, da
     assert f"x: {kind}" in good("inspect", "x").stdout
     assert json.loads(good("inspect", "--json", "x").stdout)["kind"] == kind
     assert kind in good("inspect", "-", stdin=data).stdout
+
+
+REVIEWED = Review("A" * 43, "concern", "It pushed without asking.", "Ada", 1_790_000_000)
+ATTESTED = Attestation("clock-sync", ("R2.2",), "NTP, watched.", "Ops", 1_790_000_000)
+
+
+@pytest.mark.parametrize(
+    ("stated", "content_type", "said"),
+    [
+        (REVIEWED, REVIEW, ("review by a person", "It pushed without asking.", "2026-09-21")),
+        (ATTESTED, ATTESTATION, ("attestation of an operator", "NTP, watched.", "R2.2")),
+        (WHOLE, PERIOD, ("attestation of a witness", "control.example/c1", "R9.3", "it is gone")),
+    ],
+)
+@pytest.mark.parametrize("command", ["inspect", "show"])
+def test_what_people_and_witnesses_state_can_be_read(
+    good: Run,
+    folder: Path,
+    stated: Review | Attestation | Period,
+    content_type: str,
+    said: tuple[str, ...],
+    command: str,
+) -> None:
+    signed = sign_statement(stated.to_bytes(), ISSUER_KEY, iss="https://i.example", sub="s", content_type=content_type)
+    (folder / "x.cose").write_bytes(signed)
+    shown = good(command, "x.cose").stdout
+    as_json = json.loads(good(command, "x.cose", "--json").stdout)
+
+    assert all(words in shown for words in said)
+    assert (as_json if command == "show" else as_json["states"])["form"] == said[0]
 
 
 def test_a_transparent_statement_shows_its_claims_and_its_receipt(good: Run, folder: Path) -> None:

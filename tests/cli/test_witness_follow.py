@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.cli.conftest import ISS, ROOT, Run, running, serving, shell
+from transparency.cli.witness_follow import _say
 from transparency.cose.cbor import decode
 from transparency.log.folder import Config, Folder
 from transparency.notes.checkpoint import origin_hash
@@ -167,6 +168,35 @@ def test_no_log_there_is_exit_69(run: Run, good: Run) -> None:
     good(*MADE, *WHOSE)
 
     assert run("witness", "follow", "http://127.0.0.1:1", "--dir", "compliance", "--once").exit_code == 69
+
+
+@pytest.mark.parametrize("token", [(), ("--token", "not-a-token")])
+def test_a_token_that_the_log_does_not_take_is_77_and_said_in_json(
+    folder: Path, good: Run, run: Run, token: tuple[str, ...]
+) -> None:
+    with serving(folder, "--checkpoint-interval", "0.05") as log:
+        pinned = Config.read(Folder(folder / "log").config).policy_key.hex()
+        good(*MADE, *WHOSE, "--policy-key", pinned)
+        result = run("witness", "follow", log.url, "--dir", "compliance", "--once", "--json", *token)
+
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert result.exit_code == 77
+    assert (last["event"], last["what"], last["cosigned"]) == ("round", "refused", None)
+
+
+def test_a_configuration_that_is_spoilt_is_65(run: Run, good: Run, folder: Path) -> None:
+    good(*MADE, *WHOSE)
+    (folder / "compliance" / "follow.toml").write_text("policy-key = 7\n")
+    result = run("witness", "follow", "http://127.0.0.1:1", "--dir", "compliance", "--once")
+
+    assert result.exit_code == 65
+    assert "follow.toml" in result.stderr
+
+
+def test_what_is_told_on_the_terminal_is_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    _say({"event": "records", "first": 0, "end": 9, "failing": 2, "checks": {"R5.1": 2, "R9.3": 1}})
+
+    assert "checks R5.1 2, R9.3 1" in capsys.readouterr().out
 
 
 def test_errors_over_http_are_problem_details_and_it_has_no_add_checkpoint(folder: Path, good: Run) -> None:

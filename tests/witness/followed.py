@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,10 @@ from transparency.log.checkpoints import PublishSettings
 from transparency.log.export import read_entries, write_entries
 from transparency.log.folder import Config, Folder
 from transparency.testing import FakeClock
+from transparency.witness.follow_alerts import Event
 from transparency.witness.follow_folder import FollowerFolder, create_follower
 from transparency.witness.follow_serve import Following, FollowSettings, following
+from transparency.witness.monitor_calls import Calls
 from transparency.witness.state import open_state
 
 NAME = "control.example/c1"
@@ -93,10 +95,13 @@ def make_follower(front: Front, home: Path) -> FollowerFolder:
 
 
 @asynccontextmanager
-async def follower_of(front: Front, folder: FollowerFolder, clock: FakeClock) -> AsyncIterator[Following]:
+async def follower_of(
+    front: Front, folder: FollowerFolder, clock: FakeClock, *, say: Callable[[Event], None] = lambda _: None,
+    calls: Calls | None = None,
+) -> AsyncIterator[Following]:  # fmt: skip
     settings = FollowSettings(front.url, "a test")
     with open_state(folder) as state:
         async with following(
-            folder, state, settings, clock=clock, say=lambda _: None, told=lambda _, __: None
+            folder, state, settings, clock=clock, say=say, told=lambda _, __: None, calls=calls
         ) as witness:
             yield witness

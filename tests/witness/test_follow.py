@@ -21,7 +21,9 @@ from transparency.testing import FakeClock, SampleIssuer
 from transparency.witness import examining
 from transparency.witness.examiner import Examiner
 from transparency.witness.findings_pages import FindingsPages
+from transparency.witness.follow_alerts import Event
 from transparency.witness.follow_periods import DAY, NEWS
+from transparency.witness.monitor_calls import Calls
 
 
 def claiming(note: bytes, size: int, *, signed: bool) -> bytes:
@@ -174,3 +176,36 @@ async def test_news_of_the_logs_conduct_is_attested_soon_and_not_again_and_again
                 attested.append((last[0].number, last[0].misbehaviours))
 
     assert attested == [(1, 0), (1, 0), (2, 1), (2, 1), (3, 0), (3, 0)]
+
+
+async def test_what_nobody_could_be_told_is_shown_to_the_person_watching_at_once_and_once(tmp_path: Path) -> None:
+    said: list[Event] = []
+    async with fronted(tmp_path) as front:
+        folder = make_follower(front, tmp_path)
+        await front.grow(2)
+        front.withheld = 3
+        async with follower_of(front, folder, FakeClock(), say=said.append, calls=Calls(command="false")) as witness:
+            for _ in range(3):
+                await witness.round()
+
+    assert [each["code"] for each in said if each["event"] == "misbehaviour"] == ["missing"]
+    assert sum(each["event"] == "not-told" for each in said) >= 3
+
+
+async def test_a_record_that_is_deleted_from_the_disk_is_not_called_one_that_was_never_there(tmp_path: Path) -> None:
+    """Nothing that is signed tells the two apart, so neither is said."""
+    record = b"a record that somebody deletes"
+    digest = hashlib.sha256(record).hexdigest()
+    async with fronted(tmp_path) as front:
+        folder, site = make_follower(front, tmp_path), front.site
+        assert (await site.ask("PUT", f"/artifacts/{digest}", data=record)).status == 201
+        stated = await site.log.register(envelope(SampleIssuer(key=site.issuer), record))
+        await front.publish()
+        (front.data / "artifacts" / digest[:2] / digest[2:]).unlink()
+        async with follower_of(front, folder, FakeClock()) as witness:
+            await witness.round()
+            entry = FindingsPages(folder.findings).entry(stated.index)
+
+    assert entry is not None
+    assert entry["availability"] == HASH_ONLY
+    assert "never given to the log, or is not there any more" in entry["reason"]

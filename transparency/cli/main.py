@@ -43,7 +43,7 @@ _COMMANDS = {
     "audit": ("transparency.cli.audit", "Replay every registration decision of a log."),
     "retention": ("transparency.cli.retention", "How long records are kept: plan, apply, hold, release."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
-    "witness": ("transparency.cli.witness", "Cosign checkpoints of logs: init, add-log, list, serve, vkey."),
+    "witness": ("transparency.cli.witness", "Cosign checkpoints of logs: serve; or after replaying: follow."),
     "monitor": ("transparency.cli.monitor", "Follow logs, and say when one breaks its word."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }

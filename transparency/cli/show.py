@@ -15,12 +15,14 @@ from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import SIGN1_HEAD
 from transparency.cli.json_lines import now, write_line
-from transparency.cli.output import DIM, UNSURE, note, out, safe
+from transparency.cli.output import DIM, UNSURE, note, out, print_json, print_tree, safe
 from transparency.cli.record_files import open_statement, record_of
 from transparency.cli.sessions import one
 from transparency.cli.settings import log_options
 from transparency.cli.timeline import WIDEST, Timeline
 from transparency.cli.verify_inputs import earlier_beside
+from transparency.cli.views import stated_view
+from transparency.compliance.stated import read_stated
 from transparency.cose import labels
 from transparency.cose.sign1 import Sign1
 from transparency.errors import MalformedError
@@ -56,6 +58,8 @@ def command(
     record = data
     if data.startswith(SIGN1_HEAD):
         message = open_statement(file, data)
+        if _show_stated(message, as_json=as_json):
+            return
         record = record_of(file, message, payload, _fetcher(log, token, cacert) if fetch else None)
     try:
         if as_json:
@@ -72,6 +76,23 @@ def command(
         raise CommandError(Exit.BAD_INPUT, f"{file}: {error}") from error
     if message is not None:
         note("nothing was verified: `transparency verify` checks signature, receipt and record")
+
+
+def _show_stated(message: Sign1, *, as_json: bool) -> bool:
+    """What people and witnesses state has no timeline: its members, one a line."""
+    content_type = message.headers.get(labels.CONTENT_TYPE)
+    stated = None if message.payload is None else read_stated(content_type, message.payload)
+    if stated is None:
+        return False
+    shown = stated_view(stated)
+    if as_json:
+        print_json(shown)
+    else:
+        for line in _provenance(message, ()):
+            out().print(line)
+        print_tree(shown, out(), 1)
+        note("nothing was verified: `transparency verify` checks signature and receipt")
+    return True
 
 
 def _print(records: Sequence[Mapping[str, Any]], *, full: bool) -> None:

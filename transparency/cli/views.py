@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from transparency.cli.files import SIGN1_HEAD
 from transparency.cli.keyfiles import public_of
 from transparency.cli.note_views import note_view, proof_view
 from transparency.cli.output import timestamp
+from transparency.compliance.stated import read_stated
 from transparency.cose import labels
 from transparency.cose.algorithms import ALGORITHMS
 from transparency.cose.keys import PublicKey, read_public_keys
@@ -24,6 +26,10 @@ from transparency.statements.statement import Statement
 from transparency.statements.transparent import receipts_of
 
 _MAX_SHOWN = 64
+_TIMES = frozenset({"time", "expires", "since", "until"})
+_FORMS: Mapping[str, str] = {
+    "Review": "review by a person", "Attestation": "attestation of an operator", "Period": "attestation of a witness",
+}  # fmt: skip
 _NAMES: Mapping[Any, str] = {
     labels.ALG: "alg", labels.CRIT: "crit", labels.CONTENT_TYPE: "content-type", labels.KID: "kid",
     labels.CWT_CLAIMS: "cwt-claims", labels.TYP: "typ", labels.X5CHAIN: "x5chain", labels.X5T: "x5t",
@@ -125,6 +131,9 @@ def _statement(data: bytes, message: Sign1) -> dict[str, Any]:
         if isinstance(claims.get(claim), int):
             body[name] = timestamp(claims[claim])
     body["payload"] = _payload(message.payload)
+    stated = None if message.payload is None else read_stated(message.headers.get(labels.CONTENT_TYPE), message.payload)
+    if stated is not None:
+        body["states"] = stated_view(stated)
     if envelope is not None:
         body["payload"] = {
             "form": "hash envelope (RFC 9995)", "digest": f"{envelope.hash_name} {(message.payload or b'').hex()}",
@@ -150,6 +159,30 @@ def _payload(payload: bytes | None) -> dict[str, Any]:
     if record is not None:
         body["record"] = record
     return body
+
+
+def stated_view(stated: object) -> dict[str, Any]:
+    """A review, an attestation or a witness' period: its own members, in words."""
+    assert is_dataclass(stated)  # noqa: S101 - all forms that are read are
+    assert not isinstance(stated, type)  # noqa: S101 - and this is one of them
+    shown: dict[str, Any] = {"form": _FORMS.get(type(stated).__name__, type(stated).__name__)}
+    for each in fields(stated):
+        value = getattr(stated, each.name)
+        if each.name in _TIMES and isinstance(value, int):
+            value = timestamp(value)
+        shown[each.name.replace("_", "-")] = _plain(value)
+    return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - any member, as JSON
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value[:_MAX_SHOWN]]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, bytes):
+        # A checkpoint: a signed note is text.
+        return value.decode("utf-8", "replace").splitlines()[:_MAX_SHOWN]
+    return _value(value)
 
 
 def _record(data: bytes) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.report_options import software
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.witness_folders import dir_option, require_follower
-from transparency.errors import MalformedError, NoteError, TransparencyError
+from transparency.errors import LogUnusableError, MalformedError, NoteError, TransparencyError
 
 if TYPE_CHECKING:
     from transparency.server.settings import ServerSettings
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from transparency.witness.state import WitnessState
 
 _STYLES: Final = {"misbehaviour": BAD, "records": UNSURE, "trouble": UNSURE, "not-told": UNSURE}
-_EXITS: Final = {"cosigned": Exit.OK, "current": Exit.OK, "waiting": Exit.TRY_LATER, "unreachable": Exit.UNREACHABLE}
+_EXITS: Final = {"cosigned": Exit.OK, "current": Exit.OK, "waiting": Exit.TRY_LATER,
+                 "unreachable": Exit.UNREACHABLE, "refused": Exit.REFUSED}  # fmt: skip
 Event = dict[str, Any]
 
 
@@ -112,7 +113,12 @@ def init_follower(
 @click.option("--settings", "settings_file", type=click.Path(), metavar="TOML",
               help="Thresholds of the checks (docs/checks.md).")  # fmt: skip
 @click.option("--webhook", metavar="URL", help="POST each alert there, as JSON.")
-@click.option("--exec", "command_line", metavar="CMD", help="Run this for each alert: JSON on its standard input.")
+@click.option(
+    "--exec",
+    "command_line",
+    metavar="CMD",
+    help="Run this program for each alert, without a shell: JSON on its standard input.",
+)
 @click.option("--alerts-per-hour", type=click.IntRange(1), default=60, show_default=True, metavar="N",
               help="More are held back until there is room.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -137,6 +143,7 @@ def follow(
     from transparency.witness.state import open_state
 
     found = require_follower(folder)
+    _check_config(found)
     if token is not None and not is_protected(log):
         warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
     check_tls(tls_cert, tls_key)
@@ -163,6 +170,16 @@ def follow(
     note("stopped; everything that was cosigned is recorded")
 
 
+def _check_config(folder: FollowerFolder) -> None:
+    from transparency.witness.follow_folder import FollowConfig
+
+    try:
+        FollowConfig.read(folder.follow)
+    except LogUnusableError as error:
+        hint = "Put back what `transparency witness init-follower` wrote: policy-key and iss."
+        raise CommandError(Exit.BAD_INPUT, str(error), hint) from error
+
+
 async def _run(
     folder: FollowerFolder, state: WitnessState, settings: FollowSettings, server: ServerSettings | None,
     calls: Calls | None, *, as_json: bool,
@@ -179,6 +196,11 @@ async def _run(
             # An attestation makes the log grow by one: that is looked at as well.
             if last.what == "cosigned":
                 last = await witness.round()
+    if as_json:
+        recorded = witness.follower.recorded
+        _say_json({"event": "round", "log": witness.follower.origin or None, "what": last.what, "size": last.size,
+                   "detail": last.detail, "cosigned": None if recorded is None else recorded.size})  # fmt: skip
+        return last
     detail = f": {last.detail}" if last.detail else ""
     cosigned = "nothing" if witness.follower.recorded is None else f"size {witness.follower.recorded.size}"
     note(f"{witness.follower.origin or 'the log'}: {last.what}{detail} (cosigned is {cosigned})")
@@ -232,7 +254,13 @@ def _say(event: Event) -> None:
     console.print(f"[{_STYLES.get(kind, GOOD)}]•[/] [bold]{kind}[/] {safe(str(event.get('code', '')))}")
     for name in ("index", "entry", "what", "detail", "first", "end", "failing", "checks"):
         if name in event:
-            console.print(f"    [{DIM}]{name}[/] {safe(str(event[name]))}")
+            console.print(f"    [{DIM}]{name}[/] {safe(_words(event[name]))}")
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count}" for name, count in value.items())
+    return str(value)
 
 
 def _say_json(event: Event) -> None:

@@ -62,7 +62,7 @@ from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement, entry_id
 
 Artifact = Callable[[bytes], bytes | None]
-"""The record with this SHA-256; None where it never was. GoneError (or 410): erased; 401 or 403: not permitted."""
+"""The record with this SHA-256; None where it is not, or no more. GoneError (410): erased; 401, 403: not permitted."""
 
 # A larger record is counted as not available rather than read: several are examined at once.
 MAX_RECORD: Final = 64 * 1024 * 1024
@@ -70,7 +70,7 @@ _NOT_PERMITTED: Final = (401, 403)
 _GONE: Final = 410
 _NOT_FOUND: Final = 404
 _MS: Final = 1_000
-_NOT_HERE: Final = "only the digest was registered; the record is not here"
+_NOT_HERE: Final = "only the digest is here: the record was never given to the log, or is not there any more"
 _MARK: Final = re.compile(rb"\[REDACTED[^\]\r\n]{0,200}\]")
 _OURS: Final = re.compile(rb"\[REDACTED:[a-z0-9][a-z0-9-]{0,47}:[1-9][0-9]{0,8}\]")
 _DIGEST: Final = re.compile(rb"[0-9a-fA-F]{32,}")

@@ -93,7 +93,7 @@ class Findings:
             findings_schema.prepare(self.connection, new=new)
         except sqlite3.Error as error:
             raise LogUnusableError(
-                f"{path} cannot be used ({error}); moved away, it is made anew from the log, from entry 0 on"
+                f"{path} cannot be used ({error}). Move it away and start again: it is made anew from the log's entries"
             ) from error
         if new:
             path.chmod(0o600)

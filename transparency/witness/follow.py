@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from transparency.client.tiles import TileClient, TiledTree
 from transparency.display import safe_text
@@ -28,6 +28,7 @@ from transparency.errors import (
     LogUnusableError,
     NoteError,
     ProofError,
+    ServiceRefusedError,
     SignatureInvalidError,
     StoreError,
     TransparencyError,
@@ -52,7 +53,11 @@ from transparency.witness.record import Move, Record
 from transparency.witness.state import WitnessState
 
 _T = TypeVar("_T")
-What = Literal["cosigned", "current", "withheld", "waiting", "behind", "bad-checkpoint", "unreachable", "stopped"]
+# The log is there, and does not take the token.
+_REFUSED: Final = (401, 403)
+What = Literal[
+    "cosigned", "current", "withheld", "waiting", "behind", "bad-checkpoint", "unreachable", "refused", "stopped"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,9 @@ class Follower:
             raise
         except NoteError as error:
             self.last = Round("bad-checkpoint", detail=str(error))
+        except ServiceRefusedError as error:
+            refused = error.status in _REFUSED
+            self.last = Round("refused" if refused else "unreachable", detail=str(error))
         except TransparencyError as error:
             self.last = Round("unreachable", detail=str(error))
         return self.last

@@ -18,6 +18,7 @@ PER_HOUR: Final = 60
 _HOUR: Final = 3600.0
 _TOLD: Final = "records-told"
 _AT_ONCE: Final = 20
+_REMEMBERED: Final = 100
 Event = dict[str, Any]
 
 
@@ -41,12 +42,13 @@ class Alerts:
         self._sent: deque[float] = deque()
         self._trouble = ""
         self._way: str = ""
+        self._said: deque[Event] = deque(maxlen=_REMEMBERED)
 
     async def tell(self, last: Round, trouble: str) -> None:
         """Everything that is new since the last time; *trouble* is why an attestation could not be registered."""
         await self._misbehaviour()
         await self._records()
-        way = last.what if last.what in ("unreachable", "bad-checkpoint", "behind") else ""
+        way = last.what if last.what in ("unreachable", "refused", "bad-checkpoint", "behind") else ""
         if way and way != self._way:
             if await self._send(self._event("trouble", code=way, detail=last.detail)):
                 self._way = way
@@ -84,6 +86,7 @@ class Alerts:
         return {"event": event, "log": self._follower.origin, "time": int(self._clock()), **more}
 
     async def _send(self, event: Mapping[str, Any]) -> bool:
+        self._show(event)
         now = self._clock()
         while self._sent and now - self._sent[0] >= _HOUR:
             self._sent.popleft()
@@ -95,5 +98,11 @@ class Alerts:
             if wrong:
                 self._say({"event": "not-told", "detail": wrong})
                 return False
-        self._say(dict(event))
         return True
+
+    def _show(self, event: Mapping[str, Any]) -> None:
+        """To the person watching at once, and once, however often others could not be told."""
+        what = {name: value for name, value in event.items() if name != "time"}
+        if what not in self._said:
+            self._said.append(what)
+            self._say(dict(event))

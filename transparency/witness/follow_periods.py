@@ -153,6 +153,7 @@ async def _register(log: LogClient, statement: bytes) -> tuple[str, str]:
     try:
         return (await log.submit(statement)).entry_id, ""
     except ServiceRefusedError as error:
-        return "", f"{log.url} does not register the attestation ({error}); its policy must have this witness' issuer"
+        needed = "the token needs the scope submit, and the log's policy this witness' issuer"
+        return "", f"{log.url} does not register the attestation ({error}); {needed}"
     except TransparencyError as error:
         return "", f"{log.url}: {error}"
