@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.verifier.world import Log, statement
 from transparency.compliance.incident import Incident
-from transparency.compliance.incident_page import index_page, readme, timeline_page
+from transparency.compliance.incident_page import SHOWN_LINES, index_page, readme, timeline_page
 from transparency.compliance.incident_query import IncidentQuery, strings
 from transparency.compliance.incident_timeline import Piece, Timeline, to_bytes
 from transparency.compliance.subject import RecordSubject
@@ -167,6 +167,20 @@ def test_the_pages_show_hostile_accounts_inert() -> None:
         text = page(account.to_json(), made).decode()
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
     assert b"<img" not in index_page(account.to_json(), made) + timeline_page(account.to_json(), made)
+
+
+def test_a_page_keeps_line_breaks_and_wraps_whatever_a_record_calls_its_tools() -> None:
+    """Names of strangers make no table wider than its page, on screen or on paper."""
+    account = Incident(IncidentQuery(), "now", "sw 1", "https://log", ("m",), ("l",))
+    events = events_of(record(*call("T" * 300, 1, "/srv/a", "a", "one\r\n<b>two\n\tthree" + "\n" * 500)))
+    made = Timeline(account.query).to_json() | {"events": events}
+    page = timeline_page(account.to_json(), made).decode()
+
+    assert "<td>one<br>&lt;b&gt;two<br>\\u{0009}three<br>" in page
+    assert page.count("<br>") == SHOWN_LINES
+    assert '<table class="held events">' in page
+    assert '<table class="held">' in index_page(account.to_json(), made).decode()
+    assert ".held{table-layout:fixed}.held td,.held th{white-space:normal;overflow-wrap:anywhere}" in page
 
 
 def test_a_statement_without_a_receipt_has_no_place_in_a_timeline() -> None:

@@ -37,6 +37,8 @@ caption{text-align:left;color:var(--soft);padding:0 0 .4rem;font-size:.86rem}
 th,td{text-align:left;vertical-align:top;padding:.5rem .7rem .5rem 0;border-bottom:1px solid var(--line)}
 thead th{font-size:.78rem;font-weight:600;color:var(--soft);border-bottom:1px solid var(--ink);white-space:nowrap}
 td p{margin:.15rem 0}
+.held{table-layout:fixed}.held td,.held th{white-space:normal;overflow-wrap:anywhere}
+.events th:nth-child(4){width:9%}.events th:nth-child(5){width:34%}
 .id{white-space:nowrap;font-weight:600}
 .wide .id{white-space:normal;width:7.5rem}
 .wide .evidence{width:15rem}

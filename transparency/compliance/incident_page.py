@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from transparency.compliance.html import document
-from transparency.compliance.html_elements import Element, el, join
+from transparency.compliance.html_elements import Element, el, join, text
 from transparency.compliance.html_lists import facts
+from transparency.compliance.incident_timeline import MAX_TEXT
 from transparency.display import safe_text
 
 SHOWN_EVENTS: Final = 5_000
 SHOWN_ENTRIES: Final = 2_000
 SHOWN_NAMES: Final = 10
+SHOWN_LINES: Final = 40
 _HONEST: Final = (
     "Nothing on this page proves anything by standing here. What is proven, `transparency verify` says of the folder "
     "it lies in, offline, with keys that you have from somebody you trust; the keys in the folder are only claimed."
@@ -75,7 +77,7 @@ def timeline_page(incident: Mapping[str, Any], timeline: Mapping[str, Any]) -> b
     body = [
         el("header", el("p", "Evidence bundle", class_="kind"), el("h1", "Timeline of an incident"),
            facts(summary(incident, timeline)), el("p", _HONEST, class_="honest")),
-        el("main", el("table", head, el("tbody", *rows)), *more),
+        el("main", el("table", head, el("tbody", *rows), class_="held events"), *more),
     ]  # fmt: skip
     return document("Timeline of an incident", *body).encode()
 
@@ -133,7 +135,7 @@ def _entries(entries: Sequence[Mapping[str, Any]]) -> Element:
     left = len(entries) - len(rows)
     more = [el("p", f"and {left} more in timeline.json", class_="note")] if left else []
     head = el("thead", el("tr", *(el("th", title, scope="col") for title in titles)))
-    return join(el("table", head, el("tbody", *rows)), *more)
+    return join(el("table", head, el("tbody", *rows), class_="held"), *more)
 
 
 def _event(event: Mapping[str, Any]) -> Element:
@@ -143,9 +145,15 @@ def _event(event: Mapping[str, Any]) -> Element:
     return el(
         "tr", el("td", event["time"] or "no time", class_="state"),
         el("td", " ".join(filter(None, (event["actor"], event["agent"])))),
-        el("td", what, *paths), el("td", event["result"]), el("td", event["text"], *left),
+        el("td", what, *paths), el("td", event["result"]), el("td", *_lines(event["text"]), *left),
         el("td", el("code", f"{event['index']} {event['pointer']}"), el("div", event["session"], class_="note")),
     )  # fmt: skip
+
+
+def _lines(said: str) -> list[Element]:
+    """Text with its line breaks, so many of them: a record of empty lines makes no page of its own."""
+    first, *others = (text(line, MAX_TEXT) for line in said.replace("\r\n", "\n").split("\n", SHOWN_LINES))
+    return [first, *(join(el("br"), line) for line in others)]
 
 
 def _section(title: str, content: Element) -> Element:
