@@ -38,7 +38,9 @@ th,td{text-align:left;vertical-align:top;padding:.5rem .7rem .5rem 0;border-bott
 thead th{font-size:.78rem;font-weight:600;color:var(--soft);border-bottom:1px solid var(--ink);white-space:nowrap}
 td p{margin:.15rem 0}
 .held{table-layout:fixed}.held td,.held th{white-space:normal;overflow-wrap:anywhere}
-.events th:nth-child(4){width:9%}.events th:nth-child(5){width:34%}
+.held tr{break-inside:auto}
+.events th:nth-child(2){width:10%}.events th:nth-child(3){width:20%}
+.events th:nth-child(4){width:9%}.events th:nth-child(5){width:31%}
 .id{white-space:nowrap;font-weight:600}
 .wide .id{white-space:normal;width:7.5rem}
 .wide .evidence{width:15rem}
