@@ -41,7 +41,10 @@ def bundle(incident: Served) -> Path:
 def failed(bundle: Path) -> dict[str, str]:
     """The files that are wrong, and why."""
     report = BundleVerifier(bundle, TrustStore(), Options()).verify()
-    wrong = {look.file: look.detail for look in report.looks if look.outcome == "failed"}
+    wrong: dict[str, str] = {}
+    for look in report.looks:
+        if look.outcome == "failed":  # a name that the manifest has wrong is told of more than once
+            wrong[look.file] = f"{wrong[look.file]}; {look.detail}" if look.file in wrong else look.detail
     assert (report.verdict == "failed") is bool(wrong)
     return wrong
 
