@@ -59,7 +59,9 @@ class Grown:
         """The handlers themselves: of HTTP only the socket is left out."""
         handler = tiles.checkpoint if path == "checkpoint" else tiles.tile
         below = {"path": path.removeprefix("tile/")}
-        request = SimpleNamespace(app={SERVICE: self.site.service}, match_info=below, headers=CIMultiDict[str]())
+        request = SimpleNamespace(
+            app={SERVICE: self.site.service}, match_info=below, headers=CIMultiDict[str](), raw_path=f"/{path}"
+        )
         try:
             handler(cast("web.Request", request)).send(None)
         except StopIteration as done:

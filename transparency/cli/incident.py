@@ -68,8 +68,7 @@ _SCANNED: Final = (
 
 @click.command(
     epilog="\b\nExample: transparency incident --log https://log.example --from 2026-11-16T07:00:00Z --tool Bash \\\n"
-    "  --text 'rm -rf' --out ./incident\n"
-    "transparency verify ./incident --trust trust.toml"
+    "  --text 'rm -rf' --out ./incident"
 )
 @log_options(required=False)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="Look in this data folder, or its copy.")
