@@ -16,15 +16,13 @@ from aiohttp import web
 
 from transparency.errors import StoreError
 from transparency.notes.numbers import MAX_BYTES
-from transparency.server.access_log import CLIENT, method_of, route_of
 from transparency.server.bodies import Bodies, expect_later
-from transparency.server.endpoints import Handler
-from transparency.server.limits import RateLimiter, client_of_address
+from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE
 from transparency.server.problems import ProblemError, problem_of, unavailable
-from transparency.server.protocol import log_unexpected
 from transparency.server.settings import ServerSettings
 from transparency.witness.decide import Answer
+from transparency.witness.gate import GATE, Gate, through_gate
 from transparency.witness.keeper import Keeper
 from transparency.witness.metrics import WitnessMetrics
 from transparency.witness.subtrees import answer_subtree
@@ -35,7 +33,6 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 _TITLES: Final = {400: "Malformed request", 403: "Forbidden", 404: "Not Found", 422: "Unprocessable Entity"}
 _CONFLICT: Final = 409
 _OK: Final = 200
-_FAULT: Final = 500
 
 
 @dataclass(slots=True)
@@ -68,8 +65,9 @@ def create_app(
         ),
         limiter=RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock),
     )
-    app = web.Application(middlewares=[_gate], client_max_size=0)
+    app = web.Application(middlewares=[through_gate], client_max_size=0)
     app[SERVICE] = service
+    app[GATE] = Gate(service.limiter, service.metrics.requests.answered, _problem)
     for method, path, handler in (
         ("POST", "/add-checkpoint", _add_checkpoint),
         ("POST", "/sign-subtree", _sign_subtree),
@@ -83,27 +81,6 @@ def create_app(
         if method == "GET":
             resource.add_route("HEAD", handler, expect_handler=expect_later)
     return app
-
-
-@web.middleware
-async def _gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Limit, handle, count; whatever is raised becomes a problem."""
-    service = request.app[SERVICE]
-    started = time.perf_counter()
-    try:
-        client = request[CLIENT] = client_of_address(request.remote)
-        service.limiter.admit(client)
-        response = await handler(request)
-    except asyncio.CancelledError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every error is answered with a problem
-        problem = _problem(error)
-        if problem.status == _FAULT:
-            log_unexpected(f"{method_of(request)} {route_of(request)}", error)
-        response = problem.to_response()
-    seconds = time.perf_counter() - started
-    service.metrics.requests.answered(route_of(request), method_of(request), response.status, seconds)
-    return response
 
 
 def _problem(error: Exception) -> ProblemError:

@@ -21,25 +21,23 @@ from aiohttp import web
 from transparency.compliance.examined import AVAILABILITIES
 from transparency.compliance.finding import Verdict
 from transparency.notes.checkpoint import origin_hash
-from transparency.server.access_log import CLIENT, method_of, route_of
 from transparency.server.bodies import Bodies, expect_later
 from transparency.server.endpoints import Handler
-from transparency.server.limits import RateLimiter, client_of_address
+from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE, Metrics
 from transparency.server.problems import ProblemError, problem_of, unavailable
-from transparency.server.protocol import log_unexpected
 from transparency.server.settings import ServerSettings
 from transparency.statements.media_types import COSE
 from transparency.witness.app import TEXT
 from transparency.witness.findings_pages import MAX_PAGE, FindingsPages
 from transparency.witness.follow import Follower
+from transparency.witness.gate import GATE, Gate, through_gate
 
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _JSON: Final = {**_NO_STORE, "Content-Type": "application/json"}
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 _CHECK: Final = re.compile(r"[RL][0-9]{1,2}(\.[0-9]{1,2})?")
 _PAGE: Final = 100
-_FAULT: Final = 500
 
 
 @dataclass(slots=True)
@@ -68,8 +66,9 @@ def create_app(follower: Follower, pages: FindingsPages, settings: ServerSetting
         Metrics(lambda: _gauges(follower, pages)),
         public,
     )
-    app = web.Application(middlewares=[_gate], client_max_size=0)
+    app = web.Application(middlewares=[through_gate], client_max_size=0)
     app[SERVICE] = service
+    app[GATE] = Gate(service.limiter, service.metrics.answered, problem_of)
     for path, handler in (
         ("/{origin:[0-9a-f]{64}}/checkpoint", _checkpoint),
         ("/status", _status),
@@ -87,27 +86,6 @@ def create_app(follower: Follower, pages: FindingsPages, settings: ServerSetting
         for method in ("GET", "HEAD"):
             resource.add_route(method, handler, expect_handler=expect_later)
     return app
-
-
-@web.middleware
-async def _gate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Limit, handle, count; whatever is raised becomes a problem."""
-    service = request.app[SERVICE]
-    started = time.perf_counter()
-    try:
-        client = request[CLIENT] = client_of_address(request.remote)
-        service.limiter.admit(client)
-        response = await handler(request)
-    except asyncio.CancelledError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every error is answered with a problem
-        problem = problem_of(error)
-        if problem.status == _FAULT:
-            log_unexpected(f"{method_of(request)} {route_of(request)}", error)
-        response = problem.to_response()
-    seconds = time.perf_counter() - started
-    service.metrics.answered(route_of(request), method_of(request), response.status, seconds)
-    return response
 
 
 def _private(handler: Handler) -> Handler:
