@@ -15,7 +15,6 @@ import os
 import random
 import select
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,11 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks._common import ES256, ISS, make_statements, percentile
+from benchmarks._common import make_statements, percentile
 from benchmarks._load import children_of, post, run_load
 from benchmarks._reopened import check_reopened
-from benchmarks.registration import TRANSPARENCY, Server
-from transparency.cose.keys import PrivateKey
+from benchmarks.registration import Server, make_log
 
 ADDRESSES = 60
 # Sockets that this process may have: connections that the log has not turned away yet.
@@ -164,15 +162,7 @@ def memory(pids: list[int]) -> float:
 
 
 def run(folder: Path, arguments: argparse.Namespace) -> None:
-    key = PrivateKey.generate(ES256)
-    (folder / "issuer.pub.pem").write_bytes(key.public.to_pem())
-    data = folder / "log"
-
-    def quietly(*command: str) -> None:
-        subprocess.run([*TRANSPARENCY, *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    quietly("init", "--data", str(data))
-    quietly("issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem"))
+    key, data = make_log(folder)
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[0]})
     server = Server(folder, [])

@@ -50,6 +50,20 @@ def flush_time(folder: Path) -> float:
     return statistics.median(times)
 
 
+def make_log(folder: Path) -> tuple[PrivateKey, Path]:
+    """A new log in *folder*, and the key of an issuer that it accepts."""
+    key = PrivateKey.generate(ES256)
+    (folder / "issuer.pub.pem").write_bytes(key.public.to_pem())
+    data = folder / "log"
+
+    def quietly(*command: str) -> None:
+        subprocess.run([*TRANSPARENCY, *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    quietly("init", "--data", str(data))
+    quietly("issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem"))
+    return key, data
+
+
 class Server:
     """The log under test, and what its processes have used."""
 
@@ -110,15 +124,7 @@ def report(name: str, clients: int, rounds: list[dict[str, Any]], flush: float) 
 
 
 def run(folder: Path, arguments: argparse.Namespace) -> None:
-    key = PrivateKey.generate(ES256)
-    (folder / "issuer.pub.pem").write_bytes(key.public.to_pem())
-    data = folder / "log"
-
-    def quietly(*command: str) -> None:
-        subprocess.run([*TRANSPARENCY, *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    quietly("init", "--data", str(data))
-    quietly("issuer", "add", "--data", str(data), "--iss", ISS, "--key", str(folder / "issuer.pub.pem"))
+    key, data = make_log(folder)
     levels = [(False, int(item)) for item in arguments.clients.split(",")]
     levels += [(True, int(item)) for item in arguments.batches.split(",") if item]
     total = arguments.count * len(levels) * arguments.rounds
