@@ -82,6 +82,10 @@ class TipMovedError(StoreError):
     """The compare-and-swap on the tip failed: another writer owns the log."""
 
 
+class WorkersError(TransparencyError):
+    """The processes that accept connections cannot be kept running. The store is as it was."""
+
+
 class LogUnusableError(TransparencyError):
     """The stored state is behind, different from or inconsistent with what is known; it is refused, never forked."""
 

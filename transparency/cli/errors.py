@@ -79,6 +79,7 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.FolderOwnedError, Exit.TRY_LATER, "Another process holds the folder; stop it, or talk to it instead."),
     (errors.LogUnusableError, Exit.NEGATIVE, ""),
     (errors.StoreError, Exit.INTERNAL, "`transparency log fsck --data DIR` checks what was kept."),
+    (errors.WorkersError, Exit.INTERNAL, "The lines above say how each ended; `--workers 0` serves without them."),
     (errors.UnreachableError, Exit.UNREACHABLE, "`transparency doctor --log URL` tests the connection."),
     (errors.TransparencyError, Exit.INTERNAL, ""),
 )  # fmt: skip

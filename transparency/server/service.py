@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from transparency.errors import StoreError, TransparencyError
+from transparency.errors import StoreError, TransparencyError, WorkersError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.log import Log
@@ -55,7 +55,7 @@ class Service:
     stopping: bool = False
     # Set when the store failed: the process has to stop rather than guess (design §4).
     failed: asyncio.Event = field(default_factory=asyncio.Event)
-    failure: StoreError | None = None
+    failure: TransparencyError | None = None
     openapi: bytes = b""
     # Registrations that outlive their request because it was answered 202.
     background: set[asyncio.Task[object]] = field(default_factory=set)
@@ -87,13 +87,17 @@ class Service:
         return artifact_limit(request.get(TOKEN), self.log.policy, self.settings.max_artifact_bytes)
 
     def stop_for(self, error: BaseException) -> None:
-        """The store failed: say so loudly, once, and have the process stop."""
+        """There is no going on: say so loudly, once, and have the process stop."""
         if self.failed.is_set():
             return
-        self.failure = error if isinstance(error, StoreError) else StoreError("the log's sequencer failed")
-        _logger.critical(
-            "the store failed (%s): the service stops; start it again to read what was kept", type(error).__name__
-        )
+        if isinstance(error, WorkersError):
+            self.failure = error
+            _logger.critical("%s: the service stops", error)
+        else:
+            self.failure = error if isinstance(error, StoreError) else StoreError("the log's sequencer failed")
+            _logger.critical(
+                "the store failed (%s): the service stops; start it again to read what was kept", type(error).__name__
+            )
         self.failed.set()
 
     def location(self, request: web.Request, path: str) -> str:

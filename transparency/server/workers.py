@@ -1,7 +1,9 @@
 """The workers: processes that accept connections for the owner of a log, started, watched, replaced and stopped here.
 
 A worker that dies is replaced; its clients see their connections end, and what they had not been acknowledged they send
-again. Workers that keep dying right after their start are not a thing to go on with: the service stops and says so.
+again. One that served, however shortly, is replaced whatever ended it: a service that gives up because somebody keeps
+killing its workers would be the smaller half of the harm. Workers that die before they listen are not a thing to go on
+with: there is something that no further start mends, and the service stops and says so.
 When the owner dies, its workers see their stream end and stop by themselves.
 """
 
@@ -21,7 +23,7 @@ from typing import Any
 
 import cbor2
 
-from transparency.errors import StoreError
+from transparency.errors import WorkersError
 from transparency.server.hub import Hub, Link
 from transparency.server.runner import Site
 from transparency.server.service import Service
@@ -34,9 +36,12 @@ MAX_PACKET = 1024 * 1024
 START_SECONDS = 30.0
 # What goes with the sockets to listen on.
 LISTEN = b"listen"
-# A worker that lives shorter than this was not killed by chance; so many in a row and the service gives up.
+# So many in a row that died before they listened, and the service gives up.
+MAX_FALSE_STARTS = 5
+# A worker that listened for less than this is followed only after a pause, which doubles with each in a row.
 SHORT_LIFE_SECONDS = 2.0
-MAX_SHORT_LIVES = 5
+FIRST_PAUSE_SECONDS = 0.05
+MAX_PAUSE_SECONDS = 2.0
 
 
 class Workers:
@@ -50,8 +55,9 @@ class Workers:
         self._hub = Hub(service)
         self._watching: set[asyncio.Task[None]] = set()
         self._processes: dict[asyncio.subprocess.Process, Link] = {}
-        self._stopping = False
-        self._short_lives = 0
+        self._stopping = asyncio.Event()
+        self._false_starts = 0
+        self._pause = 0.0
 
     async def start(self) -> None:
         """Return once all accept connections."""
@@ -63,11 +69,11 @@ class Workers:
             async with asyncio.timeout(START_SECONDS):
                 await asyncio.gather(*(ready.wait() for ready in started))
         except TimeoutError:
-            raise StoreError("the worker processes do not start") from None
+            raise WorkersError("the worker processes do not start") from None
 
     async def stop(self) -> None:
         """Have them end their requests; those that do not in time are ended."""
-        self._stopping = True
+        self._stopping.set()
         for link in self._processes.values():
             link.stop()
         if self._watching:
@@ -106,10 +112,13 @@ class Workers:
             stream.close()
             handing.close()
 
+        listens = asyncio.Event()
+
         def give_sockets() -> None:
             listening = self._site.listening()
             with contextlib.suppress(OSError):  # it has died
                 socket.send_fds(packets, [LISTEN], [own.fileno() for own in listening])
+                listens.set()
                 ready.set()
             for own in listening:
                 own.close()
@@ -117,7 +126,7 @@ class Workers:
         _, link = await loop.create_connection(lambda: self._hub.link(give_sockets), sock=mine)
         loop.add_reader(packets, self._adopt, packets)
         self._processes[process] = link
-        task = asyncio.create_task(self._watch(process, link, packets, ready))
+        task = asyncio.create_task(self._watch(process, link, packets, listens, ready))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
 
@@ -161,27 +170,41 @@ class Workers:
             self._site.adopt(accepted, address, data[1:])
 
     async def _watch(
-        self, process: asyncio.subprocess.Process, link: Link, packets: socket.socket, ready: asyncio.Event
+        self,
+        process: asyncio.subprocess.Process,
+        link: Link,
+        packets: socket.socket,
+        listens: asyncio.Event,
+        ready: asyncio.Event,
     ) -> None:
-        started = asyncio.get_running_loop().time()
-        code = await process.wait()
         loop = asyncio.get_running_loop()
+        started = loop.time()
+        code = await process.wait()
         loop.remove_reader(packets)
         packets.close()
         link.abort()
         del self._processes[process]
-        if self._stopping:
+        if self._stopping.is_set():
             return
         _logger.error("a worker process ended by itself (%s); another takes its place", _words(code))
-        self._short_lives = self._short_lives + 1 if loop.time() - started < SHORT_LIFE_SECONDS else 0
-        if self._short_lives >= MAX_SHORT_LIVES:
-            self._service.stop_for(StoreError("the worker processes end right after their start"))
+        if self._beyond_hope(listened=listens.is_set(), lived=loop.time() - started):
+            self._service.stop_for(WorkersError("the worker processes end before they serve anything"))
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), self._pause)
             return
         try:
             await self._spawn(ready)
         except OSError as error:
             _logger.critical("no worker process can be started: %s", error.strerror)
-            self._service.stop_for(StoreError("no worker process can be started"))
+            self._service.stop_for(WorkersError("no worker process can be started"))
+
+    def _beyond_hope(self, *, listened: bool, lived: float) -> bool:
+        """Whether to give up; if not, ``_pause`` is how long to wait before the next."""
+        self._false_starts = 0 if listened else self._false_starts + 1
+        short = lived < SHORT_LIFE_SECONDS
+        self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), MAX_PAUSE_SECONDS) if short else 0.0
+        return self._false_starts >= MAX_FALSE_STARTS
 
 
 def _plain(settings: ServerSettings) -> dict[str, Any]:
