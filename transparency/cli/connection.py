@@ -54,6 +54,10 @@ def tls_context(cacert: str | None) -> ssl.SSLContext | None:
 def is_protected(log: str) -> bool:
     from yarl import URL
 
+    from transparency.client.places import is_web
+
+    if not is_web(log):
+        return True  # a folder or a bucket: no token goes there
     url = URL(log)
     if url.scheme == "https" or url.host == "localhost":
         return True

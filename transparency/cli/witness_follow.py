@@ -220,7 +220,7 @@ def _catching_up(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def _settings(path: str | None, **values: Any) -> FollowSettings:  # noqa: ANN401 - the settings' own members
-    from transparency.client.client import base_url
+    from transparency.client.places import base_url
     from transparency.compliance.log_settings import LogSettings
     from transparency.compliance.settings import Settings
     from transparency.witness.follow_serve import FollowSettings

@@ -73,7 +73,7 @@ def prove(
 async def _proof(log: str, witness: str, origin: str, index: int, tls: ssl.SSLContext | None) -> TlogProof:
     from yarl import URL
 
-    from transparency.client.client import base_url
+    from transparency.client.places import base_url
     from transparency.client.tiles import TileClient, TiledTree
     from transparency.client.transport import Request, Transport
 

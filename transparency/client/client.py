@@ -23,9 +23,11 @@ from yarl import URL
 
 from transparency.client.batch import BatchExchange, NoBatchesError, Receipted
 from transparency.client.pinning import check_receipt, check_transparent_statement, looks_like_receipt
+from transparency.client.places import WEB, log_url, open_transport
 from transparency.client.retry import Backoff, parse_http_date
 from transparency.client.search import MAX_ANSWER, SearchPage, query_string, read_page
-from transparency.client.transport import CHANCE, Answer, Connected, Request, Transport
+from transparency.client.static import StaticLog, may_be_static
+from transparency.client.transport import CHANCE, Answer, Connected, Request
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
 from transparency.errors import MalformedError, OverloadedError, ProofError, ServiceRefusedError, UnreachableError
@@ -84,16 +86,24 @@ class LogClient(Connected):
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] = CHANCE,
     ) -> None:
-        self.url = base_url(url)
+        self.url = log_url(url)
         if token is not None and not _TOKEN.fullmatch(token):
             msg = "the access token has characters no token has; copy it again, without quotes or line breaks"
             raise MalformedError(msg)
         self._token = token
         self._pinned = None if pinned_keys is None else tuple(pinned_keys)
         backoff = Backoff(retries=retries, patience=patience)
-        self._transport = Transport(
-            session=session, timeout=timeout, backoff=backoff, tls=tls, clock=clock, sleep=sleep, random=random
+        self._transport = open_transport(
+            self.url,
+            session=session,
+            timeout=timeout,
+            backoff=backoff,
+            tls=tls,
+            clock=clock,
+            sleep=sleep,
+            random=random,
         )
+        self._static = StaticLog(self.url, self._transport)
 
     async def keys(self) -> tuple[PublicKey, ...]:
         """The log's keys as it serves them (KEY-1). To rely on them, compare them with what its operator published."""
@@ -243,11 +253,15 @@ class LogClient(Connected):
 
     async def service_keys(self) -> ServiceKeys:
         """The key set in force: every key of the service, with its purpose and its times. The log's own word."""
-        answer = await self._get(self.url / "keys", TOML, MAX_POLICY)
+        document = await self.keys_document()
         try:
-            return ServiceKeys.from_toml(answer.body)
+            return ServiceKeys.from_toml(document)
         except MalformedError as error:
             raise _not_a_log(self.url, f"its key set is malformed ({error})") from error
+
+    async def keys_document(self) -> bytes:
+        """The same as the TOML document that stands on the log."""
+        return (await self._get(self.url / "keys", TOML, MAX_POLICY)).body
 
     async def put_artifact(self, record: bytes) -> bool:
         """Have the log keep *record* beside itself, under its SHA-256; True if it did not have it before."""
@@ -300,14 +314,22 @@ class LogClient(Connected):
         return answer
 
     async def _get(self, url: URL, accept: str, most: int) -> Answer:
-        return await self._transport.send(Request("GET", url, self._authorised({"Accept": accept}), None, most))
+        try:
+            return await self._transport.send(Request("GET", url, self._authorised({"Accept": accept}), None, most))
+        except ServiceRefusedError as error:
+            # Where there are only a log's files, what its service would say is computed from them.
+            answer = await self._static.answer(url) if may_be_static(error) else None
+            if answer is None:
+                raise
+            return answer
 
     def _authorised(self, headers: dict[str, str]) -> dict[str, str]:
         return headers if self._token is None else {**headers, "Authorization": f"Bearer {self._token}"}
 
     def _well_known(self, rest: str) -> URL:
         # RFC 8615: at the root of the origin, whatever prefix the log has (API-14).
-        return self.url.origin() / ".well-known" / rest
+        base = self.url.origin() if self.url.scheme in WEB else self.url
+        return base / ".well-known" / rest
 
     def _entry(self, entry_id: str) -> URL:
         if not 1 <= len(entry_id) <= _MAX_LOCATION or entry_id in (".", ".."):
@@ -333,18 +355,6 @@ class LogClient(Connected):
         if not same or len(text) > _MAX_LOCATION:
             raise _not_a_log(self.url, "its Location is on another server, which is not followed")
         return location.with_user(None).with_fragment(None)
-
-
-def base_url(text: str) -> URL:
-    """A log's URL, or MalformedError."""
-    try:
-        url = URL(text)
-        if url.scheme not in ("http", "https") or not url.host or url.query_string or url.fragment or url.user:
-            raise ValueError  # noqa: TRY301 - one message for all
-    except ValueError as error:
-        msg = "the log's URL is not of the form https://host[:port][/prefix]"
-        raise MalformedError(msg) from error
-    return url.with_path(url.path.rstrip("/") or "/")
 
 
 def _multipart(statement: bytes, payload: bytes) -> tuple[str, bytes]:

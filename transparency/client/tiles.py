@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import aiohttp
 from yarl import URL
 
-from transparency.client.client import base_url
+from transparency.client.places import log_url, open_transport
 from transparency.client.retry import Backoff
 from transparency.client.transport import Answer, Connected, Request, Transport
 from transparency.errors import NoteError, ProofError, ServiceRefusedError, UnreachableError
@@ -47,9 +47,13 @@ class TileClient(Connected):
         timeout: float = 30.0,
         retries: int = 5,
         tls: ssl.SSLContext | None = None,
+        transport: Transport | None = None,
     ) -> None:
-        self.url = base_url(url)
-        self._transport = Transport(session=session, timeout=timeout, backoff=Backoff(retries=retries), tls=tls)
+        self.url = log_url(url)
+        backoff = Backoff(retries=retries)
+        self._transport = transport or open_transport(
+            self.url, session=session, timeout=timeout, backoff=backoff, tls=tls
+        )
 
     async def checkpoint(self) -> bytes:
         """The newest checkpoint: a note that ``open_checkpoint`` reads, and whose signatures it checks."""
@@ -57,20 +61,24 @@ class TileClient(Connected):
 
     async def tile(self, level: int, index: int, width: int = WIDTH) -> bytes:
         """The first *width* hashes of a tile."""
-        body, wide = await self._wide(lambda wide: tile_path(level, index, wide), width, _MAX_TILE)
+        body, wide = await self.wide(lambda wide: tile_path(level, index, wide), width, _MAX_TILE)
         if len(body) != wide * HASH_SIZE:
             raise UnreachableError(f"{self.url} answered with {len(body)} bytes for a tile of {wide} hashes")
         return body[: width * HASH_SIZE]
 
     async def bundle(self, index: int, width: int = WIDTH) -> list[bytes]:
         """The entries under the first *width* hashes of a tile of level 0."""
-        body, wide = await self._wide(lambda wide: entries_path(index, wide), width, MAX_BUNDLE)
+        body, wide = await self.wide(lambda wide: entries_path(index, wide), width, MAX_BUNDLE)
         try:
             return read_bundle(body, wide)[:width]
         except NoteError as error:
             raise UnreachableError(f"{self.url} answered with another thing than entries: {error}") from error
 
-    async def _wide(self, path: Callable[[int], str], width: int, most: int) -> tuple[bytes, int]:
+    async def file(self, path: str, most: int) -> bytes:
+        """What else lies below the prefix."""
+        return (await self._get(path, "*/*", most)).body
+
+    async def wide(self, path: Callable[[int], str], width: int, most: int) -> tuple[bytes, int]:
         """What is at a path, and how wide it is: logs may drop a partial tile once it is full (TL-4)."""
         try:
             return (await self._get(path(width), OCTETS, most)).body, width
@@ -144,19 +152,19 @@ class TiledTree:
 
     async def root_at(self, size: int) -> bytes:
         """The root when the log had *size* entries."""
-        return await self._computed(lambda read: root_at(size, read), size)
+        return await self.computed(lambda read: root_at(size, read), size)
 
     async def subtrees(self, size: int) -> list[bytes]:
         """The complete subtrees of the first *size* entries: what a CompactRange goes on from."""
-        return await self._computed(lambda read: [read(*each) for each in complete_subtrees(0, size)], size)
+        return await self.computed(lambda read: [read(*each) for each in complete_subtrees(0, size)], size)
 
     async def inclusion_path(self, index: int) -> list[bytes]:
-        return await self._computed(lambda read: inclusion_path(index, self.size, read), index + 1)
+        return await self.computed(lambda read: inclusion_path(index, self.size, read), index + 1)
 
     async def consistency_path(self, old: int) -> list[bytes]:
-        return await self._computed(lambda read: consistency_path(old, self.size, read), old)
+        return await self.computed(lambda read: consistency_path(old, self.size, read), old)
 
-    async def _computed(self, compute: Callable[[TileHashes], _T], reach: int) -> _T:
+    async def computed(self, compute: Callable[[TileHashes], _T], reach: int = 0) -> _T:
         """Compute from what is here; fetch what was missing, and again: a proof takes a handful of tiles."""
         if reach > self.size:
             raise ValueError(f"{reach} is beyond the tree of size {self.size}")
