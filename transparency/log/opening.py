@@ -79,7 +79,7 @@ def open_log(
             store = wrap_store(store)
         try:
             mark_path = (watermark or config.watermark).absolute()
-            load_key = _perhaps_lost(folder) if allow_lost_key else _wanted(folder)
+            load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
             return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, load_key)
         except StoreError as error:
             store.close()
@@ -105,6 +105,25 @@ def _check(
     load_key: LoadKey,
 ) -> Opened:
     tip = store.take_over()
+
+    def open_mark() -> Mark:
+        check_outside(watermark, folder.path)
+        return open_file_mark(watermark, config.origin, tip, open_mark_file)
+
+    in_force, mark, appender = make_ready(config, store, tip, open_mark, clock, load_key)
+    if watermark != config.watermark:
+        try:
+            replace(config, watermark=watermark).write(folder.config)
+        except BaseException:
+            mark.close()
+            raise
+    return Opened(folder, config, ownership, store, mark, in_force, appender)
+
+
+def make_ready(
+    config: Config, store: Store, tip: Tip, open_mark: Callable[[], Mark], clock: Clock, load_key: LoadKey
+) -> tuple[InForce, Mark, Appender]:
+    """What it takes to append to *tip*, which was taken over: all is checked, the mark is owned and not behind."""
     head = check_tip(store, tip)
     check_published(store, tip)
     in_force = load_in_force(store, config.origin, config.policy_key)
@@ -115,8 +134,7 @@ def _check(
         )
     check_head_signature(head, in_force)
     signers = ReceiptSigners.open(in_force.keys.keys, load_key, head.time)
-    check_outside(watermark, folder.path)
-    mark = _open_mark(watermark, config.origin, tip, open_mark_file)
+    mark = open_mark()
     try:
         mark.own()
         check_mark(store, tip, mark.value, config.origin)
@@ -124,11 +142,8 @@ def _check(
             # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours.
             mark.write(MarkValue(tip.size, tip.root))
         store.extend_index(tip.size)
-        if watermark != config.watermark:
-            replace(config, watermark=watermark).write(folder.config)
         identity = Identity(in_force.keys.keys.iss, config.origin)
-        appender = Appender(store, mark, identity, signers.at, clock, tip, head.time)
-        return Opened(folder, config, ownership, store, mark, in_force, appender)
+        return in_force, mark, Appender(store, mark, identity, signers.at, clock, tip, head.time)
     except BaseException:
         mark.close()
         raise
@@ -188,7 +203,7 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
         )
 
 
-def _open_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
+def open_file_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
     if not path.exists():
         if tip.size == INIT_SIZE:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +227,7 @@ def _perhaps_lost(folder: Folder) -> LoadKey:
     return load
 
 
-def _wanted(folder: Folder) -> LoadKey:
+def wanted_key(folder: Folder) -> LoadKey:
     def load(role: str, public: PublicKey) -> Signer:
         try:
             return folder.load_key(role, public)
