@@ -13,7 +13,7 @@ from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import sig_structure
 from transparency.errors import GoneError, LogUnusableError, RefusedError
-from transparency.log.candidate import Candidate
+from transparency.log.candidate import Candidate, Standing
 from transparency.log.folder import Folder
 from transparency.log.log import Log
 from transparency.log.sqlite import SqliteStore
@@ -148,3 +148,26 @@ def erase(data: Path, index: int) -> None:
     with sqlite3.connect(Folder(data).database) as database:
         database.execute("UPDATE entries SET statement = x'' WHERE idx = ?", (index,))
     database.close()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_what_stands_in_the_tree_is_answered_with_its_place_and_not_put_there_again(
+    tmp_path: Path, *, indexed: bool
+) -> None:
+    """LEAF-7: whoever hands it over need not have looked; a policy that wants one signature does not refuse it."""
+    made, signed = make_log(tmp_path / "log"), signatures()
+    async with running(made) as log:
+        place = await put(log, signed.first)
+        size = log.newest_head().size
+        if indexed:
+            await log.sequencer._extend_index(size)
+        judgement = Judgement(log.policy.generation, 0, FOREVER, unique=True)
+        again, other = await asyncio.gather(
+            log.sequencer.submit(Candidate(signed.first, judgement)), log.register(made.issuer.sign(b"another"))
+        )
+
+        assert (again.index, type(again)) == (place, Standing)
+        registered = log.registered(signed.first.entry, again)
+        assert (registered.index, registered.new, registered.receipt) == (place, False, log.receipt(place))
+        assert other.new
+        assert log.newest_head().size == size + 1

@@ -14,6 +14,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import Sign1, sig_structure
 from transparency.errors import MalformedError, ProofError, SignatureInvalidError, UnsupportedAlgorithmError
 from transparency.merkle.batch_paths import batch_paths
+from transparency.merkle.compact_range import CompactRange
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
 from transparency.merkle.tiles import RightEdge, TileHashes
@@ -92,8 +93,10 @@ def test_the_receipts_of_a_batch_are_those_that_each_entry_gets_alone(first: int
     tree = Tree(size)
     head = tree.head(size)
     leaves = [leaf_hash(entry(number)) for number in range(first, size)]
+    before = CompactRange()
+    before.extend([leaf_hash(entry(number)) for number in range(first)])
 
-    receipts = inclusion_receipts(head, first, batch_paths(first, leaves, tree.read, PATH_MARK))
+    receipts = inclusion_receipts(head, first, batch_paths(first, leaves, before.by_level, PATH_MARK))
 
     assert receipts == [
         inclusion_receipt(head, index, inclusion_path(index, size, tree.read)) for index in range(first, size)

@@ -73,6 +73,10 @@ class Appender:
     def tip(self) -> Tip:
         return self._tip
 
+    def left_subtrees(self) -> list[bytes | None]:
+        """By level, the complete subtree that waits there for its sibling: all that paths of what comes next need."""
+        return self._edge.left_subtrees()
+
     def decision_time(self) -> int:
         """The time the next head would carry; the sequencer holds every judgement against it (REG-21)."""
         return max(self._clock(), self._time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -62,6 +62,8 @@ class Batch:
     first: int
     head: SignedHead
     entries: list[Entry]
+    # The complete subtrees that stood left of it, by level: what its receipts need of the tree before it.
+    left: Sequence[bytes | None]
     receipts: list[bytes] | None = None
 
 
@@ -77,6 +79,18 @@ class Sequenced:
     @property
     def head(self) -> SignedHead:
         return self.batch.head
+
+
+class Standing:
+    """Where a candidate has stood already."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+Place = Sequenced | Standing
 
 
 def document_judgement(generation: int) -> Judgement:

@@ -18,7 +18,7 @@ from typing import Final
 
 from transparency.errors import OverloadedError, RefusedError
 from transparency.log.appender import Clock
-from transparency.log.candidate import Sequenced
+from transparency.log.candidate import Place
 from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, tell
 from transparency.log.store import IntakeRow, Store
 from transparency.policy.judge import Judgement
@@ -32,7 +32,7 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 KEEP_FAILED_SECONDS: Final = 7 * 24 * 3600
 FORGET_EVERY_SECONDS: Final = 3600
 
-Sequence = Callable[[Statement, Judgement], Awaitable[Sequenced]]
+Sequence = Callable[[Statement, Judgement], Awaitable[Place]]
 
 
 class Intake:

@@ -18,7 +18,7 @@ from transparency.errors import GoneError, JudgementStaleError, NotFoundError, O
 from transparency.log import create
 from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Sequenced
+from transparency.log.candidate import Candidate, Place, Standing
 from transparency.log.documents import InForce
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
@@ -34,6 +34,7 @@ from transparency.log.signers import ReceiptSigners
 from transparency.log.stated import any_erasure, policies_from
 from transparency.log.store import IntakeRow, StoredEntry
 from transparency.log.updates import keys_candidate, policy_candidate
+from transparency.log.writer import Writer
 from transparency.policy import keyset, operations
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
@@ -97,12 +98,13 @@ class Log:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    async def start(self, *, drain: bool = True, manifests: bool = False) -> None:
+    async def start(self, *, drain: bool = True, manifests: bool = False, in_place: bool = False) -> None:
         """Begin to sequence, and to bring in what was acknowledged with 202 (unless not to *drain*).
 
         With *manifests* admission manifests are made in time and at the stop, as whoever serves a log for long does.
+        *in_place* is for an event loop that has others do its other work (writer.py).
         """
-        self._sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation)
+        self._sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation, Writer(in_place=in_place))
         self._sequencer.on_failure = self._failed
         self._sequencer.start()
         self._intake = Intake(self._store, self._sequencer, self._sequence, self._clock)
@@ -259,7 +261,7 @@ class Log:
         if self.on_in_force is not None:
             self.on_in_force()
 
-    async def _sequence(self, statement: Statement, judgement: Judgement | None) -> Sequenced:
+    async def _sequence(self, statement: Statement, judgement: Judgement | None) -> Place:
         """Judge and submit, and again as often as policy or time move on in between."""
         for _ in range(MAX_JUDGEMENTS):
             if judgement is None:
@@ -296,8 +298,10 @@ class Log:
             return self.registered(statement.entry, sequenced)
         raise _too_fast()
 
-    def registered(self, entry: Entry, sequenced: Sequenced) -> Registered:
-        return Registered(entry, sequenced.index, self._receipts.of_batch(sequenced), new=True)
+    def registered(self, entry: Entry, place: Place) -> Registered:
+        if isinstance(place, Standing):
+            return self._known(entry, place.index)
+        return Registered(entry, place.index, self._receipts.of_batch(place), new=True)
 
     def _known(self, entry: Entry, index: int) -> Registered:
         return Registered(entry, index, self.receipt(index), new=False)

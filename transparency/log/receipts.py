@@ -70,7 +70,7 @@ class Receipts:
         batch = sequenced.batch
         if batch.receipts is None:
             leaves = [leaf_hash(entry) for entry in batch.entries]
-            paths = batch_paths(batch.first, leaves, self._hashes, PATH_MARK)
+            paths = batch_paths(batch.first, leaves, batch.left, PATH_MARK)
             batch.receipts = inclusion_receipts(batch.head, batch.first, paths)
         return batch.receipts[sequenced.index - batch.first]
 

@@ -4,7 +4,7 @@ Ownership
 ---------
 * The *event loop* owns the queue, the table of entries in flight, the table of recent entries and the policy
   generation. All decisions are taken there, between batches, so they need no lock.
-* One *writer thread* owns the appender and every write to the store, in the order the event loop hands them over:
+* The *writer* (writer.py) has the appender and every write to the store, in the order the event loop hands them over:
   batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
   one flush, thousands share one.
 
@@ -14,8 +14,9 @@ Order of decisions for a batch, at one decision time (the next head's):
 2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
    is judged under what it says (REG-21, REG-22). What the service states about itself (operations) is checked against
    the key set in force and the time, and does not end its batch.
-3. Duplicates never get this far: whoever submits an entry that is waiting or being flushed is told with the first one
-   and shares its fate; an entry in the tree is found in the recent table or the digest index before it is queued.
+3. Whoever submits an entry that is waiting or being flushed is told with the first one and shares its fate. An entry
+   that is in the tree already, by the recent table or the digest index, is answered with its place. All of a batch are
+   looked up at once: one query for each would cost more than all else that is done here.
 4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
    same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
 5. The (r, n-s) twin of an erased entry is refused: what was erased stays erased (REG-20).
@@ -31,8 +32,8 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from transparency.errors import (
@@ -44,9 +45,10 @@ from transparency.errors import (
     TransparencyError,
 )
 from transparency.log.appender import Appender
-from transparency.log.candidate import Batch, Candidate, Sequenced
+from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing
+from transparency.log.pending_intake import PendingIntake
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
-from transparency.statements.receipt import SignedHead
+from transparency.log.writer import Writer
 from transparency.statements.statement import Entry, Statement
 from transparency.statements.twins import twin_entry
 
@@ -59,7 +61,7 @@ INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
 
 
-Told = Callable[[Sequenced | TransparencyError], None]
+Told = Callable[[Place | TransparencyError], None]
 """Called once, by the event loop, when it is known what became of a candidate. It returns at once."""
 
 
@@ -82,28 +84,6 @@ class Counters:
     published: int = 0
 
 
-class PendingIntake:
-    """Which entries are durable in the intake table and not settled, and how many bytes their rows have."""
-
-    def __init__(self) -> None:
-        self._sizes: dict[Entry, int] = {}
-        self.bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def __contains__(self, entry: Entry) -> bool:
-        return entry in self._sizes
-
-    def add(self, entry: Entry, size: int) -> None:
-        self.discard(entry)
-        self._sizes[entry] = size
-        self.bytes += size
-
-    def discard(self, entry: Entry) -> None:
-        self.bytes -= self._sizes.pop(entry, 0)
-
-
 class Keeper(Protocol):
     """What has to be made durable before the next batch: the intake."""
 
@@ -114,7 +94,7 @@ class Keeper(Protocol):
 
 
 class Sequencer:
-    def __init__(self, appender: Appender, store: Store, generation: int) -> None:
+    def __init__(self, appender: Appender, store: Store, generation: int, writer: Writer | None = None) -> None:
         self._appender = appender
         self._store = store
         self.generation = generation
@@ -133,7 +113,7 @@ class Sequencer:
         self.pending_intake = PendingIntake()
         self.keeper: Keeper | None = None
         self._work = asyncio.Event()
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sequencer")
+        self._writer = writer or Writer()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self.on_failure: Callable[[BaseException], None] | None = None
@@ -158,7 +138,7 @@ class Sequencer:
         if self.failed is None:
             with contextlib.suppress(StoreError):  # the index is derived; the next start catches up
                 await self.write(lambda: self._store.extend_index(self._appender.tip.size))
-        self._writer.shutdown(wait=True)
+        self._writer.close()
 
     @property
     def waiting(self) -> int:
@@ -195,18 +175,18 @@ class Sequencer:
         """There is something to keep or to sequence."""
         self._work.set()
 
-    async def submit(self, candidate: Candidate) -> Sequenced:
+    async def submit(self, candidate: Candidate) -> Place:
         """Wait until *candidate* is in the tree under a released head."""
         # A future of its own: a client that goes away does not take its entry, or a duplicate's waiter, with it.
-        future: asyncio.Future[Sequenced] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
 
-        def told(outcome: Sequenced | TransparencyError) -> None:
+        def told(outcome: Place | TransparencyError) -> None:
             if future.done():
                 return
-            if isinstance(outcome, Sequenced):
-                future.set_result(outcome)
-            else:
+            if isinstance(outcome, TransparencyError):
                 future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
 
         self.enqueue(candidate, told)
         return await future
@@ -220,9 +200,9 @@ class Sequencer:
             self._enqueue(candidate, told)
 
     async def write(self, job: Callable[[], _T]) -> _T:
-        """Run one write on the writer thread; a failure ends the sequencer."""
+        """Run one write on the writer's thread; a failure ends the sequencer."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._writer, job)
+            return await self._writer.run(job)
         except BaseException as error:
             self.fail(error)
             raise
@@ -254,6 +234,7 @@ class Sequencer:
                     await self.keeper.keep_some()
                 if self._queue:
                     await self._flush_batch()
+                    await asyncio.sleep(0)  # a batch may have been committed in place: read what came in meanwhile
                 elif self.keeper is None or not self.keeper.waiting:
                     if self._stopping:
                         return
@@ -277,19 +258,33 @@ class Sequencer:
         new = [waiting.new for waiting in batch]
         done = [entry.entry for entry in new if entry.entry in self.pending_intake]
         signer_at = batch[-1].candidate.signer_at
-        first = self._appender.tip.size
-        head = await self.write(lambda: self._appender.append(new, time, signer_at=signer_at, intake_done=done))
-        self._release(batch, first, head, done)
+        first, left = self._appender.tip.size, self._appender.left_subtrees()
+        try:
+            head = await self._writer.run_small(
+                lambda: self._appender.append(new, time, signer_at=signer_at, intake_done=done)
+            )
+        except BaseException as error:
+            self.fail(error)
+            raise
+        self._release(batch, Batch(first, head, [entry.entry for entry in new], left), done)
         if len(self._recent) >= INDEX_EVERY:
-            await self._extend_index(head.size)
+            # An eighth of them at a time: the next batch must not wait for all.
+            await self._extend_index(head.size - INDEX_EVERY * 7 // 8)
 
     def _take(self, time: int) -> list[_Waiting]:
         batch: list[_Waiting] = []
         signed: dict[bytes, set[Entry]] = {}
         size = 0
-        while self._queue and len(batch) < MAX_BATCH and size < MAX_BATCH_BYTES:
+        count = min(len(self._queue), MAX_BATCH)
+        known = self.find_some([waiting.new.entry for waiting in islice(self._queue, count)])
+        for _ in range(count):
+            if size >= MAX_BATCH_BYTES:
+                break
             waiting = self._queue.popleft()
             self._queued_bytes -= waiting.candidate.size
+            if waiting.new.entry in known:
+                self._answer(waiting, Standing(known[waiting.new.entry]))
+                continue
             refusal = self._refusal(waiting.candidate, time) or self._second(waiting, signed)
             if self.some_erased and refusal is None:
                 refusal = self._brings_back(waiting.new)
@@ -336,12 +331,13 @@ class Sequencer:
             return None
         return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
 
-    def _answer(self, waiting: _Waiting, error: TransparencyError) -> None:
+    def _answer(self, waiting: _Waiting, outcome: Standing | TransparencyError) -> None:
         self._in_flight.pop(waiting.new.entry, None)
         for told in waiting.told:
-            told(error)
+            told(outcome)
 
-    def _release(self, batch: list[_Waiting], first: int, head: SignedHead, intake_done: list[Entry]) -> None:
+    def _release(self, batch: list[_Waiting], together: Batch, intake_done: list[Entry]) -> None:
+        first, head = together.first, together.head
         for entry in intake_done:
             self.pending_intake.discard(entry)
         for index, waiting in enumerate(batch, first):
@@ -350,7 +346,6 @@ class Sequencer:
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
-        together = Batch(first, head, [waiting.new.entry for waiting in batch])
         for index, waiting in enumerate(batch, first):
             self._in_flight.pop(waiting.new.entry, None)
             outcome = Sequenced(index, together)

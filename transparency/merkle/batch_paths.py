@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transparency.merkle.hashing import node_hash
-from transparency.merkle.proofs import ReadHash
+from transparency.merkle.hashing import pair_up
 
 
-def batch_paths(first: int, leaves: Sequence[bytes], read: ReadHash, mark: bytes = b"") -> list[tuple[int, bytes]]:
+def batch_paths(
+    first: int, leaves: Sequence[bytes], left: Sequence[bytes | None], mark: bytes = b""
+) -> list[tuple[int, bytes]]:
     """For each of the last *leaves* of a tree (hashes, the first one's index is *first*) its path (RFC 9162 §2.1.3.1).
 
-    A path is the number of its hashes and the hashes in one string, each behind *mark*. *read* is asked for complete
-    subtrees left of the batch, at most one a row.
+    A path is the number of its hashes and the hashes in one string, each behind *mark*. *left* are the complete
+    subtrees of the tree of size *first*, by level, as ``CompactRange.by_level`` has them: a path into the new part
+    meets no other hash of the old one.
     """
     rows: list[list[bytes]] = []
     begin, nodes = first, list(leaves)
     while nodes and (begin or len(nodes) > 1):
         if begin & 1:
             begin -= 1
-            nodes.insert(0, read(len(rows), begin))
+            nodes.insert(0, _waiting(left, len(rows)))
         rows.append(nodes)
-        above = [node_hash(nodes[at], nodes[at + 1]) for at in range(0, len(nodes) - 1, 2)]
+        above = pair_up(nodes)
         if len(nodes) & 1:
             above.append(nodes[-1])  # the ragged edge: it has no sibling in this row and is its own parent
         begin, nodes = begin >> 1, above
@@ -34,6 +36,13 @@ def batch_paths(first: int, leaves: Sequence[bytes], read: ReadHash, mark: bytes
     for row in reversed(rows):
         ways = _one_row_down(row, ways, mark)
     return ways[len(ways) - len(leaves) :]
+
+
+def _waiting(left: Sequence[bytes | None], level: int) -> bytes:
+    subtree = left[level] if level < len(left) else None
+    if subtree is None:
+        raise ValueError(f"of the tree before the batch the subtree at level {level} is missing")
+    return subtree
 
 
 def _one_row_down(nodes: list[bytes], above: list[tuple[int, bytes]], mark: bytes) -> list[tuple[int, bytes]]:

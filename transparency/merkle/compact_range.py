@@ -44,6 +44,11 @@ class CompactRange:
         """The complete subtrees from the left: what the constructor takes."""
         return tuple(subtree for subtree in reversed(self._pending) if subtree is not None)
 
+    @property
+    def by_level(self) -> list[bytes | None]:
+        """The same by level, lowest first; None where no subtree waits for its right sibling."""
+        return self._pending.copy()
+
     def append(self, leaf_hash: bytes) -> None:
         """Add one leaf."""
         self.extend([leaf_hash])

@@ -90,6 +90,10 @@ class RightEdge:
             self._tiles[level] = content[len(content) - len(content) % TILE_BYTES :]
         return changed
 
+    def left_subtrees(self) -> list[bytes | None]:
+        """``CompactRange.by_level``: all that paths of leaves to come need of what stands left of them."""
+        return self._range.by_level
+
     def root(self) -> bytes:
         """The root at ``size``."""
         return self._range.root()

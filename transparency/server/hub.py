@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
 from transparency.log.answers import Accepted, Registered
-from transparency.log.candidate import Candidate, Sequenced
+from transparency.log.candidate import Candidate, Place, Sequenced, Standing
 from transparency.log.store import IntakeRow
 from transparency.server.frames import FrameReader, frame
 from transparency.server.handing import Handed, Kind, Said
@@ -58,23 +58,14 @@ class Hub:
 
     def take(self, link: Link, handed: list[Handed]) -> None:
         """Sequence statements and have *link* told how each ended."""
-        try:
-            known = self._service.log.sequencer.find_some([one.entry for one in handed])
-        except TransparencyError as error:
-            for one in handed:
-                self._refuse(link, one.number, error)
-            return
         for one in handed:
-            self._take(link, one, known.get(one.entry))
+            self._take(link, one)
 
-    def _take(self, link: Link, handed: Handed, index: int | None) -> None:
+    def _take(self, link: Link, handed: Handed) -> None:
         service = self._service
         try:
             if handed.client is not None:
                 service.limiter.admit(handed.client, handed.rate)
-            if index is not None:
-                self._tell_known(link, handed.number, handed.entry, index)
-                return
             service.log.sequencer.enqueue(
                 Candidate(handed, handed.judgement), partial(self._ended, link, handed.number, handed.entry)
             )
@@ -113,13 +104,21 @@ class Hub:
         known = Registered(entry, index, log.receipt(index), new=False)
         link.registered(number, known, erased=log.stored(index).erased)
 
-    def _ended(self, link: Link, number: int, entry: Entry, outcome: Sequenced | TransparencyError) -> None:
+    def _ended(self, link: Link, number: int, entry: Entry, outcome: Place | TransparencyError) -> None:
         if isinstance(outcome, Sequenced):
             link.registered(number, self._service.log.registered(entry, outcome))
+        elif isinstance(outcome, Standing):
+            self._tell_standing(link, number, entry, outcome.index)
         elif isinstance(outcome, JudgementStaleError):
             link.answer(number, Said.STALE, self._service.log.sequencer.decision_time())
         else:
             self._refuse(link, number, outcome)
+
+    def _tell_standing(self, link: Link, number: int, entry: Entry, index: int) -> None:
+        try:
+            self._tell_known(link, number, entry, index)
+        except TransparencyError as error:
+            self._refuse(link, number, error)
 
     async def _accept(self, link: Link, handed: Handed) -> None:
         log = self._service.log

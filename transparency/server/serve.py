@@ -44,7 +44,7 @@ async def serve(
     publish = publish or PublishSettings()
     try:
         await check_before_start(log, publish)
-        await log.start(manifests=True)
+        await log.start(manifests=True, in_place=settings.workers > 0)
     except BaseException:
         await log.stop()
         raise

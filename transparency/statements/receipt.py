@@ -7,6 +7,7 @@ header because RFC 9942 signs only the root, and a path can be relabelled to ano
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,10 +79,20 @@ class ConsistencyProof:
 
 def sign_head(signer: Signer, *, iss: str, origin: str, size: int, root: bytes, time: int) -> SignedHead:
     """Sign a tree head. RFC 9943 §6 asks for iss, sub and kid; iat is the head's time, -70110 its size (AMB-5)."""
-    protected = encode(
+    before, between, behind = _head_parts(signer.alg, signer.public.kid, iss, origin)
+    protected = b"".join((before, encode(time), between, encode(size), behind))
+    signature = signer.sign(sig_structure(protected, root))
+    return SignedHead(size, root, time, signer.public.kid, protected, signature)
+
+
+@functools.lru_cache(maxsize=64)
+def _head_parts(alg: int, kid: bytes, iss: str, origin: str) -> tuple[bytes, bytes, bytes]:
+    """A head's protected header around its time and its size: all else is the same for every head of a key."""
+    time, size = MAX_SIZE - 1, MAX_SIZE  # as long as numbers get, and found nowhere else
+    whole = encode(
         {
-            labels.ALG: signer.alg,
-            labels.KID: signer.public.kid,
+            labels.ALG: alg,
+            labels.KID: kid,
             labels.CWT_CLAIMS: {
                 labels.CLAIM_ISS: iss,
                 labels.CLAIM_SUB: origin,
@@ -91,8 +102,9 @@ def sign_head(signer: Signer, *, iss: str, origin: str, size: int, root: bytes, 
             labels.VDS: labels.VDS_RFC9162_SHA256,
         }
     )
-    signature = signer.sign(sig_structure(protected, root))
-    return SignedHead(size, root, time, signer.public.kid, protected, signature)
+    head, _, tail = whole.rpartition(encode(time))
+    between, _, behind = tail.partition(encode(size))
+    return head, between, behind
 
 
 def inclusion_receipt(head: SignedHead, index: int, path: Sequence[bytes]) -> bytes:
