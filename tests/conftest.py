@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
+
+from transparency.testing.postgres import shared_server
 
 # How fast the machine is says nothing about a property: a slow draw or example fails nothing.
 hypothesis.settings.register_profile("project", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -19,6 +21,14 @@ LEAKS = {
 }
 
 _LONGEST_NAME = 60
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """A new, empty database of a real PostgreSQL. There is one server for each process that runs tests."""
+    url = shared_server().new_database()
+    yield url
+    shared_server().drop_database(url)
 
 
 def leaks_in(text: str) -> list[str]:
