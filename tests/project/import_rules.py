@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Each package may import only those before it.
 ORDER: Final = (
     "cose", "merkle", "notes", "records", "statements", "policy", "compliance",
-    "verifier", "client", "log", "server", "witness", "cli",
+    "verifier", "client", "log", "server", "witness", "mirror", "cli",
 )  # fmt: skip
 PURE: Final = frozenset(ORDER[: ORDER.index("verifier")])
 

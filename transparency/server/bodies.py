@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import web
@@ -31,6 +31,7 @@ def _beyond_small(size: int) -> int:
     return max(0, size - SMALL_BODY)
 
 
+IDENTITY = "identity"
 _STATEMENT_WORDS = "register a large record as a hash envelope (RFC 9995)"
 _ARTIFACT_WORDS = "a larger record can be registered without the log keeping it"
 
@@ -80,9 +81,14 @@ class Bodies:
         while piece := await self._piece(request, math.inf):
             yield piece
 
-    async def pieces_of(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
-        """The body piece by piece, for a handler that keeps none of it; the limit is on all of it, 413 beyond."""
-        _check_head(request, limit, _ARTIFACT_WORDS)
+    async def pieces_of(
+        self, request: web.Request, limit: int, codings: Collection[str] = (IDENTITY,)
+    ) -> AsyncGenerator[bytes, None]:
+        """The body piece by piece, for a handler that keeps none of it; the limit is on all of it, 413 beyond.
+
+        *codings*: what the handler undoes itself, within limits of its own.
+        """
+        _check_head(request, limit, _ARTIFACT_WORDS, codings)
         await _continue(request)
         started = asyncio.get_running_loop().time()
         size = 0
@@ -161,15 +167,15 @@ def too_large(limit: int, words: str = _STATEMENT_WORDS) -> ProblemError:
     return ProblemError(413, "Content Too Large", detail, close=True)
 
 
-def _check_head(request: web.Request, limit: int | None, words: str) -> None:
+def _check_head(request: web.Request, limit: int | None, words: str, codings: Collection[str] = (IDENTITY,)) -> None:
     """What the header alone tells is answered before a byte of the body is asked for."""
     length = request.content_length
     if length is None and "Transfer-Encoding" not in request.headers:
         raise ProblemError(411, "Length Required", "The request needs a body with a Content-Length or chunked framing")
     if length is not None and limit is not None and length > limit:
         raise too_large(limit, words)
-    encoding = request.headers.get("Content-Encoding", "identity")
-    if encoding.lower() != "identity":
+    encoding = request.headers.get("Content-Encoding", IDENTITY)
+    if encoding.lower() not in codings:
         # Decompressing would let a small request become a large one; statements are small and signed as they are.
         raise ProblemError(415, "Unsupported Media Type", "The request body must not have a Content-Encoding")
 

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import math
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
@@ -39,21 +39,39 @@ async def checkpoint(request: web.Request) -> web.StreamResponse:
 
 async def tile(request: web.Request) -> web.StreamResponse:
     """``GET /tile/<L>/<N>[.p/<W>]`` and ``GET /tile/entries/<N>[.p/<W>]`` (TL-2, TL-5)."""
+    place = place_of(request)
     published = request.app[SERVICE].publisher.published
+    if isinstance(place, BundlePlace):
+        return compressed(request, published.bundle(*place))
+    return answer(request, published.tile(*place), media.OCTETS, FOR_EVER)
+
+
+class TilePlace(NamedTuple):
+    level: int
+    number: int
+    width: int
+
+
+class BundlePlace(NamedTuple):
+    number: int
+    width: int
+
+
+def place_of(request: web.Request) -> TilePlace | BundlePlace:
+    """Which tile or bundle the rest of the path names; raises NotFoundError."""
     path = request.match_info["path"]
     if "%" in request.raw_path.partition("?")[0]:
         raise NotFoundError("a tile has one path, in which nothing is escaped")
     try:
         if path.startswith(_ENTRIES):
-            bundle = published.bundle(*parse_entries_path(f"tile/{path}"))
-            return _compressed(request, bundle)
-        return answer(request, published.tile(*parse_tile_path(f"tile/{path}")), media.OCTETS, FOR_EVER)
+            return BundlePlace(*parse_entries_path(f"tile/{path}"))
+        return TilePlace(*parse_tile_path(f"tile/{path}"))
     except MalformedError as error:
         # A tile has one path (TL-2); what is no path of a tile is no resource.
         raise NotFoundError(str(error)) from error
 
 
-def _compressed(request: web.Request, body: bytes) -> web.Response:
+def compressed(request: web.Request, body: bytes) -> web.Response:
     """Entries "SHOULD be compressed at the HTTP layer": for whoever says that it can read it."""
     headers = {"Vary": "Accept-Encoding"}
     if _takes_gzip(",".join(request.headers.getall("Accept-Encoding", ()))):

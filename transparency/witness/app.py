@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from aiohttp import web
 from transparency.errors import StoreError
 from transparency.notes.numbers import MAX_BYTES
 from transparency.server.bodies import Bodies, expect_later
+from transparency.server.endpoints import Handler
 from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE
 from transparency.server.problems import ProblemError, problem_of, unavailable
@@ -29,6 +30,7 @@ from transparency.witness.subtrees import answer_subtree
 
 TEXT: Final = "text/plain; charset=utf-8"
 TLOG_SIZE: Final = "text/x.tlog.size"
+CHECKPOINT: Final = "/{origin:[0-9a-f]{64}}/checkpoint"
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _TITLES: Final = {400: "Malformed request", 403: "Forbidden", 404: "Not Found", 422: "Unprocessable Entity"}
 _CONFLICT: Final = 409
@@ -51,16 +53,24 @@ SERVICE: Final = web.AppKey("witness", WitnessService)
 
 
 def create_app(
-    keeper: Keeper, settings: ServerSettings, clock: Callable[[], float] = time.monotonic
+    keeper: Keeper,
+    settings: ServerSettings,
+    clock: Callable[[], float] = time.monotonic,
+    metrics: WitnessMetrics | None = None,
+    routes: Iterable[tuple[str, str, Handler]] | None = None,
 ) -> web.Application:
-    """Routes and state over a keeper that somebody else starts and stops. *clock* measures the rate limit."""
+    """Routes and state over a keeper that somebody else starts and stops. *clock* measures the rate limit.
+
+    A mirror brings *metrics* of its own, and *routes* in the place of the monitoring endpoint.
+    """
     service = WitnessService(
         keeper=keeper,
         settings=settings,
         bodies=Bodies(
             timeout=settings.body_timeout, budget=settings.max_body_bytes, words="a checkpoint and its proof are small"
         ),
-        metrics=WitnessMetrics(
+        metrics=metrics
+        or WitnessMetrics(
             lambda: keeper.records, lambda: {"evidence": keeper.evidence_count, "logs": len(keeper.logs)}
         ),
         limiter=RateLimiter(settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=clock),
@@ -71,10 +81,10 @@ def create_app(
     for method, path, handler in (
         ("POST", "/add-checkpoint", _add_checkpoint),
         ("POST", "/sign-subtree", _sign_subtree),
-        ("GET", "/{origin:[0-9a-f]{64}}/checkpoint", _checkpoint),
         ("GET", "/healthz", _healthz),
         ("GET", "/readyz", _readyz),
         ("GET", "/metrics", _metrics),
+        *([("GET", CHECKPOINT, _checkpoint)] if routes is None else routes),
     ):
         resource = app.router.add_resource(path)
         resource.add_route(method, handler, expect_handler=expect_later)
@@ -85,9 +95,9 @@ def create_app(
 
 def _problem(error: Exception) -> ProblemError:
     if isinstance(error, web.HTTPNotFound):
-        return ProblemError(404, "Not Found", "There is no such resource at this witness")
+        return ProblemError(404, "Not Found", "There is no such resource here")
     if isinstance(error, StoreError):
-        return unavailable("The witness cannot store what it would cosign, and is stopping", 5.0)
+        return unavailable("What would be cosigned cannot be stored; this service is stopping", 5.0)
     return problem_of(error)
 
 
@@ -136,7 +146,7 @@ async def _healthz(request: web.Request) -> web.StreamResponse:  # noqa: ARG001 
 async def _readyz(request: web.Request) -> web.StreamResponse:
     service = request.app[SERVICE]
     if service.stopping or service.keeper.failure is not None:
-        raise unavailable("The witness is stopping", 5.0)
+        raise unavailable("This service is stopping", 5.0)
     return await _healthz(request)
 
 

@@ -14,7 +14,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from transparency.display import safe_text
 from transparency.errors import OverloadedError, StoreError
@@ -22,11 +22,10 @@ from transparency.notes.checkpoint_text import origin_hash
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import ProblemError
 from transparency.server.protocol import log_unexpected
-from transparency.witness.decide import Answer, Approved, Submission, judge, read_submission
+from transparency.witness.decide import Answer, Approved, Cosign, Submission, judge, read_submission
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.logs import LogList
 from transparency.witness.record import Evidence, Ground, Move, Record
-from transparency.witness.state import WitnessState
 
 MAX_WAITING: Final = 1024
 MAX_BATCH: Final = 128
@@ -48,12 +47,32 @@ _Out = TypeVar("_Out")
 Clock = Callable[[], float]
 
 
-class Keeper:
-    """Owner of the state. ``add`` and ``note_of`` belong to the event loop, everything with a ``_`` to the worker."""
+class Recorded(Protocol):
+    """What a keeper asks of its state: a witness' (state.py), or the pending checkpoints of a mirror."""
 
-    def __init__(self, state: WitnessState, logs: LogList, keys: WitnessKeys, clock: Clock, monotonic: Clock) -> None:
+    def records(self) -> dict[str, Record]: ...
+    def evidence_count(self) -> int: ...
+    def commit(self, moves: Sequence[Move], evidence: Sequence[Evidence] = ()) -> None: ...
+
+
+class Keeper:
+    """Owner of the state. ``add`` and ``note_of`` belong to the event loop, everything with a ``_`` to the worker.
+
+    *cosign* is what it signs with, its *keys* unless told otherwise: a mirror signs nothing at this point.
+    """
+
+    def __init__(
+        self,
+        state: Recorded,
+        logs: LogList,
+        keys: WitnessKeys,
+        clock: Clock,
+        monotonic: Clock,
+        cosign: Cosign | None = None,
+    ) -> None:
         self.logs = logs
         self.keys = keys
+        self._cosign = cosign or keys.cosign
         self.failed = asyncio.Event()
         self.failure: StoreError | None = None
         self._state = state
@@ -201,7 +220,7 @@ class Keeper:
         if not isinstance(judged, Approved):
             return judged
         try:
-            return judged.cosigned(self.keys.cosign)
+            return judged.cosigned(self._cosign)
         except Exception as error:  # noqa: BLE001 - as above
             return error
 

@@ -89,6 +89,9 @@ class LogList:
         known = self._logs.get(origin)
         return None if known is None else known.vkeys
 
+    def all(self) -> list[KnownLog]:
+        return list(self._logs.values())
+
     def __len__(self) -> int:
         return len(self._logs)
 

@@ -1,0 +1,285 @@
+"""The mirror: says by its cosignature that it *has* every entry under a checkpoint, and so signs it last of all.
+
+Three states of a tree, each at or ahead of the next (C2SP tlog-mirror, "Updating a Mirror"):
+
+    pending     a checkpoint that the log signed and that was proven to extend the pending one before it
+    next entry  how many entries are here, each proven to be of a pending checkpoint when it came
+    cosigned    the mirror checkpoint: signed when all entries under it were durable, and served
+
+The order of writes is the argument. The pending checkpoint is durable before an upload up to it begins; entries are
+durable (trees.py) before the cosignature is made; the record of the cosignature, with the mark outside the folder, is
+durable (witness/state.py) before anybody hears of it. So whatever is killed when, what was cosigned is here; and since
+every entry is proven against a pending checkpoint, and those extend each other, no two checkpoints that are cosigned
+contradict each other. Before each cosignature the root is computed once more from the tiles themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from transparency.errors import LogUnusableError, ProofError, StoreError
+from transparency.merkle.hashing import HASH_SIZE
+from transparency.merkle.proofs import root_at
+from transparency.merkle.tiles import WIDTH, RightEdge, TileHashes
+from transparency.mirror.tickets import Tickets
+from transparency.mirror.trees import KEPT_PENDING, Trees
+from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
+from transparency.notes.note import write_signatures
+from transparency.notes.upload import MirrorInfo, Package, UploadHead
+from transparency.witness.decide import Answer
+from transparency.witness.keys import WitnessKeys
+from transparency.witness.record import Evidence, Move, Record
+from transparency.witness.state import WitnessState
+
+MOST_EXCESS: Final = 32 * WIDTH
+"""How many entries that are here already may be sent again: two clients at once do so, and it costs only hashing."""
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One upload that was let in: the checkpoint at its end is of the one tree."""
+
+    origin: str
+    head: UploadHead
+    target: Record
+
+
+class Mirror:
+    """Owner of state and trees. Its methods may be called from any thread: one at a time is inside.
+
+    ``failure`` is set when it is not known what was kept: nothing is done any more, and the process must stop;
+    ``on_failure`` is told, in whichever thread that was.
+    """
+
+    def __init__(self, state: WitnessState, trees: Trees, keys: WitnessKeys, clock: Clock) -> None:
+        self.keys = keys
+        self.failure: StoreError | None = None
+        self.on_failure: Callable[[], object] = lambda: None
+        self._state = state
+        self._trees = trees
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tickets = Tickets()
+        self._cosigned = state.records()
+        self._pending = {
+            origin: {record.size: record for record in records} for origin, records in trees.pending().items()
+        }
+        sizes = trees.sizes()
+        _check_here(trees, sizes, self._pending, self._cosigned)
+        self._edges = {origin: RightEdge.load(size, self._reader(origin)) for origin, size in sizes.items()}
+        self._by_hash = {origin_hash(origin): origin for origin in sizes}
+
+    # -- what it has ---------------------------------------------------------------------------------------------
+
+    def cosigned(self, origin: str) -> Record | None:
+        """The mirror checkpoint."""
+        return self._cosigned.get(origin)
+
+    def pending(self, origin: str) -> Record | None:
+        """The pending checkpoint."""
+        known = self._pending.get(origin)
+        return None if not known else known[max(known)]
+
+    def next_entry(self, origin: str) -> int:
+        edge = self._edges.get(origin)
+        return 0 if edge is None else edge.size
+
+    def origin_of(self, hashed: str) -> str | None:
+        """The log that is served under this name."""
+        return self._by_hash.get(hashed)
+
+    @property
+    def origins(self) -> list[str]:
+        """Of every log it has something of."""
+        return sorted({*self._pending, *self._cosigned})
+
+    # -- the pending checkpoint: what the keeper asks of a state -------------------------------------------------
+
+    def records(self) -> dict[str, Record]:
+        return {origin: known[max(known)] for origin, known in self._pending.items()}
+
+    def evidence_count(self) -> int:
+        with self._lock:
+            return self._state.evidence_count()
+
+    def commit(self, moves: Sequence[Move], evidence: Sequence[Evidence] = ()) -> None:
+        """Make pending checkpoints and evidence durable; the same checkpoint once more is no write."""
+        # The witness' record has no line of it, so nothing but time is new in what is sent again.
+        after = {move.origin: move.after for move in moves if move.before is None or _moved(move.before, move.after)}
+        with self._lock:
+            self._check_failure()
+            with self._failing():
+                if after:
+                    self._trees.set_pending(after)
+                if evidence:
+                    self._state.commit([], evidence)
+            for origin, record in after.items():
+                known = self._pending.get(origin, {}) | {record.size: record}
+                # Replaced, not changed: others read it without the lock.
+                self._pending[origin] = {size: known[size] for size in sorted(known)[-KEPT_PENDING:]}
+                self._edges.setdefault(origin, RightEdge())
+                self._by_hash[origin_hash(origin)] = origin
+
+    # -- uploads -------------------------------------------------------------------------------------------------
+
+    def begin(self, head: UploadHead, knows: Callable[[str], bool]) -> Upload | Answer:
+        """Judge the head of an upload; *knows* says whether a log is on the list. An Answer is a refusal."""
+        try:
+            origin = head.origin.decode()
+        except UnicodeDecodeError:
+            origin = ""
+        if not knows(origin):
+            return Answer(404, detail="The log with this origin is not known to this mirror")
+        with self._lock:
+            self._check_failure()
+            if not self._pending.get(origin):
+                return Answer(422, detail="There is no pending checkpoint of this log; add one first", origin=origin)
+            target = self._target(origin, head)
+            following = self._edges[origin].size
+            if (
+                target is None
+                or head.start > following
+                or min(head.end, following) - head.start > MOST_EXCESS
+                or head.end < self._cosigned_size(origin)
+            ):
+                return Answer(409, self._info(origin, target), origin=origin)
+        return Upload(origin, head, target)
+
+    def save(self, upload: Upload, packages: Sequence[Package]) -> int:
+        """Verify packages, which come in order, and keep what is new of them, durably. How many were good.
+
+        Raises ProofError where one is not of the tree; those before it are kept.
+        """
+        with self._lock:
+            self._check_failure()
+            edge = self._edges[upload.origin]
+            before, fault = edge.size, None
+            longer, new, tiles = edge.copy(), list[bytes](), dict[tuple[int, int], bytes]()
+            for package in packages:
+                try:
+                    leaves = package.verify(
+                        self._leaves(upload.origin, package, tiles), upload.target.size, upload.target.root
+                    )
+                except ProofError as error:
+                    fault = error
+                    break
+                skipped = max(0, longer.size - package.span.start)
+                if skipped < len(leaves):
+                    tiles |= longer.append(leaves[skipped:])
+                    new += package.entries[skipped:]
+            if new:
+                with self._failing():
+                    self._trees.append(upload.origin, before, new, tiles)
+                self._edges[upload.origin] = longer
+        if fault is not None:
+            raise fault
+        return len(packages)
+
+    def finish(self, upload: Upload) -> Answer:
+        """Cosign the checkpoint at the end of the upload, if all entries under it are here: 200, 202 or 409."""
+        origin, target = upload.origin, upload.target
+        with self._lock:
+            self._check_failure()
+            if self._edges[origin].size < target.size:
+                return Answer(202, self._info(origin, target), origin=origin)
+            known = self._cosigned.get(origin)
+            if known is not None and target.size < known.size:
+                return Answer(409, self._info(origin, None), origin=origin)
+            with self._failing():
+                return self._cosign(origin, target, known)
+
+    def _cosign(self, origin: str, target: Record, known: Record | None) -> Answer:
+        checkpoint = SignedCheckpoint.from_bytes(target.signed).checkpoint
+        if root_at(target.size, TileHashes(self._reader(origin))) != target.root:
+            raise StoreError(f"the entries of {origin} do not give the root that they were proven against")
+        time = max(int(self._clock()), 1 if known is None else known.time, 1)
+        if known is not None and time == known.time and known.signed == target.signed:
+            # Said already, in this very second: whoever asks again and again causes no write.
+            return Answer(200, known.lines, origin=origin)
+        lines = write_signatures(self.keys.cosign(checkpoint, time))
+        record = replace(target, time=time, lines=lines)
+        self._state.commit([Move(origin, known, record)])
+        self._cosigned = {**self._cosigned, origin: record}
+        return Answer(200, lines, record=record, origin=origin)
+
+    # -- plumbing ------------------------------------------------------------------------------------------------
+
+    def _target(self, origin: str, head: UploadHead) -> Record | None:
+        """The checkpoint of this size that is of the one tree: pending lately, cosigned, or in the ticket."""
+        found = self._pending[origin].get(head.end)
+        if found is None:
+            cosigned = self._cosigned.get(origin)
+            found = replace(cosigned, lines=b"") if cosigned is not None and cosigned.size == head.end else None
+        if found is None and head.ticket:
+            ticket = self._tickets.read(origin, head.ticket)
+            found = ticket if ticket is not None and ticket.size == head.end else None
+        return found
+
+    def _info(self, origin: str, target: Record | None) -> bytes:
+        """Where to go on. Up to the end that was asked for, if that is one that leaves something to do."""
+        following = self._edges[origin].size
+        known = self._pending[origin]
+        if target is None or target.size < following:
+            target = known[max(known)]
+        return MirrorInfo(target.size, following, self._tickets.write(origin, target)).to_bytes()
+
+    def _leaves(self, origin: str, package: Package, changed: Mapping[tuple[int, int], bytes]) -> bytes:
+        """The leaf hashes from the base of a package to its start."""
+        count = package.span.start - package.span.base
+        if not count:
+            return b""
+        place = 0, package.span.base // WIDTH
+        content = changed.get(place) or self._trees.tile(origin, *place) or b""
+        if len(content) < count * HASH_SIZE:
+            raise StoreError(f"tile {place[1]} of level 0 of {origin} is missing or too short")
+        return content[: count * HASH_SIZE]
+
+    def _reader(self, origin: str) -> Callable[[int, int], bytes | None]:
+        return lambda level, index: self._trees.tile(origin, level, index)
+
+    def _cosigned_size(self, origin: str) -> int:
+        known = self._cosigned.get(origin)
+        return 0 if known is None else known.size
+
+    def _check_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What raises StoreError in here is the end."""
+        try:
+            yield
+        except StoreError as error:
+            self.failure = error
+            self.on_failure()
+            raise
+
+
+def _moved(before: Record, after: Record) -> bool:
+    return before.signed != after.signed
+
+
+def _check_here(
+    trees: Trees,
+    sizes: Mapping[str, int],
+    pending: Mapping[str, Mapping[int, Record]],
+    cosigned: Mapping[str, Record],
+) -> None:
+    """Refuse trees that do not have what was cosigned: an older copy was put back, or the disk has lost it."""
+    for origin, record in cosigned.items():
+        try:
+            here = sizes.get(origin, 0) >= record.size and max(pending.get(origin, {0: record})) >= record.size
+            held = here and record.root == root_at(record.size, TileHashes(lambda *at: trees.tile(origin, *at)))  # noqa: B023 - used at once
+        except StoreError:
+            held = False
+        if not held:
+            raise LogUnusableError(
+                f"the entries of {origin} up to {record.size}, which this mirror has cosigned, are not all here: put "
+                "the newest tree.sqlite in its place; if it is lost, start a new mirror with a new name"
+            )

@@ -1,0 +1,138 @@
+"""Following logs: a mirror that asks for what is new itself, and then does with it what it does with an upload.
+
+Nothing of what a log serves is believed. Its checkpoint goes the way of add-checkpoint, with a proof from its tiles;
+its entries go the way of add-entries, package by package. So a log that is followed and one that pushes are mirrored
+by the same rules, and both may happen at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from transparency.client.tiles import TileClient
+from transparency.errors import NoteError, ProofError, SignatureInvalidError, StoreError, TransparencyError
+from transparency.mirror.condition import Code, Condition, Conditions
+from transparency.mirror.mirror import Mirror
+from transparency.mirror.source import SourceTree
+from transparency.mirror.uploads import BATCH_BYTES, BATCH_PACKAGES
+from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint
+from transparency.notes.requests import AddCheckpoint
+from transparency.notes.upload import Package, UploadHead
+from transparency.server.problems import ProblemError
+from transparency.witness.decide import Answer
+from transparency.witness.keeper import Keeper
+from transparency.witness.logs import KnownLog
+
+_OK: Final = 200
+_CONFLICT: Final = 409
+_UNPROCESSABLE: Final = 422
+
+
+@dataclass(frozen=True, slots=True)
+class PullSettings:
+    interval: float = 10.0
+    timeout: float = 30.0
+    retries: int = 2
+    tls: ssl.SSLContext | None = None
+
+
+class Puller:
+    """Looks at every log on the list that has a URL, again and again. Owner: the event loop."""
+
+    def __init__(self, mirror: Mirror, keeper: Keeper, conditions: Conditions, settings: PullSettings) -> None:
+        self._mirror = mirror
+        self._keeper = keeper
+        self._conditions = conditions
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Until it is cancelled, or the mirror cannot keep what it is given."""
+        while True:
+            await self.round()
+            await asyncio.sleep(self._settings.interval)
+
+    async def round(self) -> None:
+        """Every log once, side by side: one that is slow holds up nobody."""
+        await asyncio.to_thread(self._keeper.logs.refresh)
+        logs = [log for log in self._keeper.logs.all() if log.url is not None]
+        for origin in set(self._conditions.all) - {log.origin for log in logs}:
+            self._conditions.forget(origin)
+        await asyncio.gather(*map(self._follow, logs))
+
+    async def _follow(self, log: KnownLog) -> None:
+        try:
+            found = await self._look(log)
+        except StoreError:
+            raise
+        except ProofError as error:
+            found = Condition(Code.BAD_TILE, str(error))
+        except (NoteError, SignatureInvalidError) as error:
+            found = Condition(Code.BAD_CHECKPOINT, str(error))
+        except ProblemError as error:
+            found = Condition(Code.BUSY, error.detail)
+        except TransparencyError as error:
+            found = Condition(Code.UNREACHABLE, str(error))
+        self._conditions.note(log.origin, found)
+
+    async def _look(self, log: KnownLog) -> Condition:
+        assert log.url is not None  # noqa: S101 - chosen by that
+        settings = self._settings
+        async with TileClient(log.url, timeout=settings.timeout, retries=settings.retries, tls=settings.tls) as client:
+            signed = open_checkpoint(await client.checkpoint(), log.vkeys)
+            if signed.checkpoint.origin != log.origin:
+                return Condition(Code.BAD_CHECKPOINT, f"it is of another log: {signed.checkpoint.origin}")
+            tree = SourceTree(client, signed.checkpoint)
+            return await self._point(signed, tree) or await self._fill(signed, tree)
+
+    async def _point(self, signed: SignedCheckpoint, tree: SourceTree) -> Condition | None:
+        """Make it the pending checkpoint; a condition where it does not become that."""
+        size = tree.size
+        pending = self._mirror.pending(signed.checkpoint.origin)
+        old = 0 if pending is None else pending.size
+        if size < old:
+            return Condition(Code.ROLLBACK, f"it shows {size} entries, and had {old} before")
+        await tree.check_root()
+        path = tuple(await tree.consistency_path(old)) if 0 < old < size else ()
+        answer = await self._keeper.add(AddCheckpoint(old, path, signed.to_bytes()).to_bytes())
+        if answer.status == _OK:
+            return None
+        if answer.status == _CONFLICT:
+            return Condition(Code.BUSY, "another has moved the pending checkpoint meanwhile")
+        if answer.status == _UNPROCESSABLE:
+            return Condition(Code.SPLIT_VIEW, answer.detail)
+        return Condition(Code.BAD_CHECKPOINT, answer.detail)
+
+    async def _fill(self, signed: SignedCheckpoint, tree: SourceTree) -> Condition:
+        """Every entry that is not here yet, and then the cosignature."""
+        origin = signed.checkpoint.origin
+        start = min(self._mirror.next_entry(origin), tree.size)
+        head = UploadHead(origin.encode(), start, tree.size)
+        upload = await asyncio.to_thread(self._mirror.begin, head, lambda _: True)
+        if isinstance(upload, Answer):
+            return Condition(Code.BUSY, "another is ahead of what this log shows here")
+        async with contextlib.aclosing(_batches(tree, start)) as batches:
+            async for batch in batches:
+                await asyncio.to_thread(self._mirror.save, upload, batch)
+        done = await asyncio.to_thread(self._mirror.finish, upload)
+        if done.status != _OK:
+            return Condition(Code.BUSY, "another is ahead of what this log shows here")
+        return Condition(Code.CURRENT)
+
+
+async def _batches(tree: SourceTree, start: int) -> AsyncGenerator[Sequence[Package], None]:
+    """As many packages as are kept in one flush of the disk."""
+    batch: list[Package] = []
+    held = 0
+    async for package in tree.packages(start):
+        batch.append(package)
+        held += sum(map(len, package.entries))
+        if len(batch) >= BATCH_PACKAGES or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch

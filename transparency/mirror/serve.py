@@ -1,0 +1,104 @@
+"""Running a mirror: own its folder, listen, follow, and stop so that nothing that was answered is in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from transparency.mirror.app import create_app
+from transparency.mirror.condition import Conditions
+from transparency.mirror.folder import MirrorFolder
+from transparency.mirror.mirror import Clock, Mirror
+from transparency.mirror.pull import Puller, PullSettings
+from transparency.mirror.shelf import Shelf
+from transparency.mirror.trees import Trees
+from transparency.server.access_log import access_log
+from transparency.server.settings import ServerSettings
+from transparency.server.site import first, on_a_socket, runner_of, stop_signal
+from transparency.witness.app import SERVICE as WITNESS
+from transparency.witness.keeper import Keeper
+from transparency.witness.logs import LogList
+from transparency.witness.state import open_state
+
+
+@contextmanager
+def open_mirror(folder: MirrorFolder, *, watermark: Path | None = None, clock: Clock = time.time) -> Iterator[Mirror]:
+    """The mirror, owned for the time of the block and held against its mark and its trees."""
+    with open_state(folder, watermark=watermark) as state, contextlib.closing(Trees(folder.trees)) as trees:
+        keys = folder.load_keys()
+        state.check_keys([key.text for key in keys.vkeys])
+        yield Mirror(state, trees, keys, clock)
+
+
+@dataclass(slots=True)
+class Running:
+    """A mirror on a socket. ``failed`` is set when it must stop."""
+
+    url: str
+    mirror: Mirror
+    keeper: Keeper
+    puller: Puller
+    conditions: Conditions
+    failed: asyncio.Event
+
+
+async def serve(
+    folder: MirrorFolder,
+    mirror: Mirror,
+    settings: ServerSettings,
+    pull: PullSettings,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Run until SIGTERM or SIGINT, or until something cannot be written: then StoreError is raised."""
+    with stop_signal() as told:
+        async with listening(folder, mirror, settings, pull) as running:
+            on_ready(running.url)
+            pulling = asyncio.create_task(running.puller.run())
+            pulling.add_done_callback(lambda _: running.failed.set())
+            try:
+                await first(told, running.keeper.failed, running.failed)
+            finally:
+                pulling.cancel()
+                (ended,) = await asyncio.gather(pulling, return_exceptions=True)
+        failure = mirror.failure or running.keeper.failure or ended
+        if isinstance(failure, Exception):
+            raise failure
+
+
+@asynccontextmanager
+async def listening(
+    folder: MirrorFolder,
+    mirror: Mirror,
+    settings: ServerSettings,
+    pull: PullSettings | None = None,
+    clock: Clock = time.time,
+) -> AsyncIterator[Running]:
+    """A mirror on a socket, for the time of the block. Leaving it waits for the requests in flight."""
+    # It signs nothing at add-checkpoint: "The mirror cosigner MUST NOT sign the checkpoint in this process."
+    keeper = Keeper(mirror, LogList(folder.logs), mirror.keys, clock, time.monotonic, cosign=lambda *_: ())
+    conditions, failed = Conditions(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    mirror.on_failure = lambda: loop.call_soon_threadsafe(failed.set)
+    with contextlib.closing(Shelf(mirror, folder.trees)) as shelf:
+        app = create_app(mirror, keeper, shelf, conditions, settings)
+        service = app[WITNESS]
+
+        def stopping() -> None:
+            service.stopping = True
+
+        await keeper.start()
+        try:
+            with access_log(settings.access_log) as lines:
+                runner = runner_of(app, settings, lines)
+                await runner.setup()
+                async with on_a_socket(runner, settings, service.bodies, stopping) as url:
+                    puller = Puller(mirror, keeper, conditions, pull or PullSettings())
+                    yield Running(url, mirror, keeper, puller, conditions, failed)
+        finally:
+            mirror.on_failure = lambda: None
+            await keeper.stop()

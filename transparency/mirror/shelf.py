@@ -1,0 +1,64 @@
+"""What a mirror shows of each log: the checkpoint that it cosigned, and the tiles and entries under it (M-3).
+
+What came beyond that checkpoint is here, and is not shown: nothing is served that is not under its cosignature.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from transparency.errors import NotFoundError, StoreError
+from transparency.merkle.hashing import HASH_SIZE
+from transparency.merkle.tiles import tile_width
+from transparency.mirror.mirror import Mirror
+from transparency.mirror.trees import Trees
+from transparency.witness.record import Record
+
+
+class Shelf:
+    """Reads by a connection of its own, one request at a time: writes go on meanwhile."""
+
+    def __init__(self, mirror: Mirror, path: Path) -> None:
+        self._mirror = mirror
+        self.trees = Trees.for_reading(path)
+        self.lock = threading.Lock()
+
+    def close(self) -> None:
+        with self.lock:
+            self.trees.close()
+
+    def find(self, hashed: str) -> Shelved:
+        """The log with this hash of its origin."""
+        origin = self._mirror.origin_of(hashed)
+        record = None if origin is None else self._mirror.cosigned(origin)
+        if origin is None or record is None:
+            raise NotFoundError("This mirror has not cosigned a checkpoint of a log with this origin")
+        return Shelved(self, origin, record)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """One log at one moment. ``tile`` and ``bundle`` wait for the disk."""
+
+    shelf: Shelf
+    origin: str
+    record: Record
+
+    def tile(self, level: int, index: int, width: int) -> bytes:
+        self._check(level, index, width)
+        with self.shelf.lock:
+            content = self.shelf.trees.tile(self.origin, level, index)
+        if content is None or len(content) < width * HASH_SIZE:
+            raise StoreError(f"tile {index} of level {level} is missing or too short")
+        return content[: width * HASH_SIZE]
+
+    def bundle(self, index: int, width: int) -> bytes:
+        self._check(0, index, width)
+        with self.shelf.lock:
+            return self.shelf.trees.bundle(self.origin, index, width)
+
+    def _check(self, level: int, index: int, width: int) -> None:
+        if not 1 <= width <= tile_width(level, index, self.record.size):
+            raise NotFoundError("the mirrored tree has no such tile; its checkpoint says how far it goes")
