@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from transparency.cose.sequence import item_end
 from transparency.errors import OverloadedError, RefusedError
-from transparency.log.answers import Registered
 from transparency.server import batch as module
 from transparency.server.access import Client
 from transparency.server.batch import AT_ONCE, MAX_BYTES_UNDER_WAY, MAX_UNDER_WAY, Batch
 from transparency.server.problems import ProblemError
-from transparency.server.registrar import Outcome, Receipted
+from transparency.server.registrar import Answered, Receipted
 from transparency.statements.statement import Entry
 
 CLIENT = Client("10.0.0.1", None)
@@ -33,28 +32,25 @@ class Desk:
     def __init__(self, *, at_once: bool = False, body_limit: int = LIMIT) -> None:
         self.body_limit = body_limit
         self.at_once = at_once
-        self.waiting: list[tuple[bytes, asyncio.Future[Outcome]]] = []
+        self.waiting: list[tuple[bytes, Answered]] = []
         self.seen = 0
         self.most = 0
 
-    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
+    def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
         assert client is CLIENT
         assert patient
         self.seen += 1
-        self.waiting.append((data, asyncio.get_running_loop().create_future()))
+        self.waiting.append((data, answered))
         self.most = max(self.most, len(self.waiting))
-        future = self.waiting[-1][1]
         if self.at_once:
             self.decide(0)
-        return future
 
     def decide(self, which: int, error: Exception | None = None, *, erased: bool = False) -> None:
-        data, future = self.waiting.pop(which)
+        data, answered = self.waiting.pop(which)
         if error is not None:
-            future.set_exception(error)
+            answered(error)
         else:
-            receipt = b"\xd2\x82\x47receipt" + data[1:]
-            future.set_result(Receipted(Registered(Entry(bytes(32)), 1, receipt, new=True), erased))
+            answered(Receipted(Entry(bytes(32)), b"\xd2\x82\x47receipt" + data[1:], erased))
 
 
 def statement(number: int, size: int = 0) -> bytes:

@@ -8,17 +8,15 @@ and a client that does not read its results is not read from.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 
 from transparency.cose.sequence import item_end
 from transparency.errors import MalformedError
-from transparency.log.answers import Accepted
 from transparency.server.access import Client
 from transparency.server.problems import ProblemError, problem_of
 from transparency.server.protocol import log_unexpected
-from transparency.server.registrar import Outcome, Registrar
+from transparency.server.registrar import Outcome, Receipted, Registrar
 
 MAX_UNDER_WAY = 1_024
 MAX_BYTES_UNDER_WAY = 8 * 1024 * 1024
@@ -50,7 +48,7 @@ class Batch:
         self._on_refused = on_refused
         self._held = bytearray()
         self._at = 0
-        self._under_way: deque[tuple[int, asyncio.Future[Outcome]]] = deque()
+        self._under_way: deque[_Place] = deque()
         self._bytes_under_way = 0
         self._no_more = False
 
@@ -107,61 +105,63 @@ class Batch:
     def results(self) -> bytes:
         """Those that are next, as far as they have come."""
         ready = []
-        while self._under_way and self._under_way[0][1].done():
-            size, future = self._under_way.popleft()
-            self._bytes_under_way -= size
-            ready.append(self._result(future))
+        while self._under_way and self._under_way[0].outcome is not None:
+            place = self._under_way.popleft()
+            self._bytes_under_way -= place.size
+            ready.append(self._result(place.outcome))
         return b"".join(ready)
 
     def abandon(self) -> None:
         """The client is gone. What was handed over is registered all the same."""
         self._no_more = True
         self._held.clear()
-        for _, future in self._under_way:
-            future.add_done_callback(_look_away)
         self._under_way.clear()
 
     def _submit(self, statement: bytes) -> None:
+        place = self._add(len(statement))
         try:
             self._admit()
-            future = self._registrar.submit(statement, self._client, patient=True)
+            self._registrar.submit(statement, self._client, place.take, patient=True)
         except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
-            future = asyncio.get_running_loop().create_future()
-            future.set_exception(error)
-        self._add(len(statement), future)
+            place.take(error)
 
     def _give_up(self, problem: ProblemError) -> None:
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        future.set_exception(problem)
         self._no_more = True
         self._held.clear()
-        self._add(0, future)
+        self._add(0).take(problem)
 
-    def _add(self, size: int, future: asyncio.Future[Outcome]) -> None:
-        self._under_way.append((size, future))
+    def _add(self, size: int) -> _Place:
+        place = _Place(size, self._came)
+        self._under_way.append(place)
         self._bytes_under_way += size
-        future.add_done_callback(self._came)
+        return place
 
-    def _came(self, future: asyncio.Future[Outcome]) -> None:
-        if self._under_way and self._under_way[0][1] is future:
+    def _came(self, place: _Place) -> None:
+        if self._under_way and self._under_way[0] is place:
             self._on_result()
 
-    def _result(self, future: asyncio.Future[Outcome]) -> bytes:
-        error = future.exception()
-        if error is None:
-            outcome = future.result()
-            # A patient one is never answered 202.
-            assert not isinstance(outcome, Accepted)  # noqa: S101
-            receipt = outcome.registered.receipt
-            return _ARRAY_OF_ONE + receipt if outcome.erased else receipt
-        problem = problem_of(error if isinstance(error, Exception) else ProblemError.of_status(_SERVER_FAULT))
+    def _result(self, outcome: Outcome | None) -> bytes:
+        if type(outcome) is Receipted:
+            return _ARRAY_OF_ONE + outcome.receipt if outcome.erased else outcome.receipt
+        # A patient one is never answered 202.
+        assert isinstance(outcome, Exception)  # noqa: S101
+        problem = problem_of(outcome)
         if problem.status == _SERVER_FAULT:
-            log_unexpected("a batch", error)
+            log_unexpected("a batch", outcome)
         self._on_refused(problem)
         return problem.to_result()
 
 
-def _look_away(future: asyncio.Future[Outcome]) -> None:
-    """So that asyncio does not complain that nobody asked."""
-    if not future.cancelled():
-        future.exception()
+class _Place:
+    """Where a result goes in the order of the statements."""
+
+    __slots__ = ("_came", "outcome", "size")
+
+    def __init__(self, size: int, came: Callable[[_Place], None]) -> None:
+        self.size = size
+        self._came = came
+        self.outcome: Outcome | None = None
+
+    def take(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._came(self)

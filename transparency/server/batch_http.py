@@ -15,7 +15,7 @@ from transparency.server.access import Client, check_issuer
 from transparency.server.access_log import CLIENT, TOKEN
 from transparency.server.batch import Batch
 from transparency.server.problems import ProblemError
-from transparency.server.registrar import Outcome, Receipted, refusal_of
+from transparency.server.registrar import Answered, Receipted, refusal_of
 from transparency.server.service import SERVICE, Service
 from transparency.statements.statement import Statement
 
@@ -49,19 +49,25 @@ class LocalRegistrar:
     def body_limit(self) -> int:
         return self._service.body_limit
 
-    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
+    def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
         del patient
         statement = Statement.from_bytes(data)
         check_issuer(client.token, statement)
-        return asyncio.ensure_future(self._register(statement))
+        task = asyncio.ensure_future(self._register(statement, answered))
+        self._service.background.add(task)
+        task.add_done_callback(self._service.background.discard)
 
-    async def _register(self, statement: Statement) -> Outcome:
+    async def _register(self, statement: Statement, answered: Answered) -> None:
         log = self._service.log
         try:
             registered = await log.register(statement)
+            erased = not registered.new and log.stored(registered.index).erased
         except RefusedError as error:
-            raise refusal_of(error, statement, log.policy.max_statement_size) from None
-        return Receipted(registered, not registered.new and log.stored(registered.index).erased)
+            answered(refusal_of(error, statement, log.policy.max_statement_size))
+        except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
+            answered(error)
+        else:
+            answered(Receipted(registered.entry, registered.receipt, erased))
 
 
 class _Exchange:

@@ -19,7 +19,7 @@ from transparency.server.connections import Connections
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
 from transparency.server.protocol import log_unexpected
-from transparency.server.registrar import Outcome, Registrar
+from transparency.server.registrar import Receipted, Registrar
 from transparency.server.settings import ServerSettings
 from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore
@@ -78,7 +78,7 @@ class Desk:
             key = (client.name, rate)
             self.spent[key] = self.spent.get(key, 0) + 1
 
-    def answer(self, host: str, outcome: Outcome, *, close: bool) -> tuple[int, bytes]:
+    def answer(self, host: str, outcome: Receipted | Accepted, *, close: bool) -> tuple[int, bytes]:
         """Status and bytes of the answer to a registration."""
         ending = "Connection: close\r\n\r\n" if close else "\r\n"
         if isinstance(outcome, Accepted):
@@ -89,8 +89,8 @@ class Desk:
                 f"Date: {http_date(int(time.time()))}\r\n{ending}"
             )
             return 202, head.encode()
-        receipt = outcome.registered.receipt
-        location = self._location(host, entry_id(outcome.registered.entry))
+        receipt = outcome.receipt
+        location = self._location(host, entry_id(outcome.entry))
         erased = "Statement-Erased: ?1\r\n" if outcome.erased else ""
         head = (
             f"HTTP/1.1 201 Created\r\nLocation: {location}\r\n{_CREATED}"
@@ -106,7 +106,9 @@ class Desk:
         problem.headers.setdefault("Date", http_date(int(time.time())))
         return problem.status, on_the_wire(problem, close=close or problem.close)
 
-    def count(self, route: str, status: int, seconds: float, size: int, client: str, entry: str | None = None) -> None:
+    def count(
+        self, route: str, status: int, seconds: float, size: int, client: str, entry: bytes | None = None
+    ) -> None:
         """One request was answered."""
         self.tally.answered(route, _METHOD, status, seconds)
         if self.lines is not None:
@@ -121,7 +123,7 @@ class Desk:
                 "client": client,
             }
             if entry is not None and status < FIRST_ERROR:
-                line["entry"] = entry
+                line["entry"] = entry_id(entry)
             self.lines.info(json.dumps(line, separators=(",", ":")))
 
     def _location(self, host: str, entry: str) -> str:

@@ -216,27 +216,22 @@ class LeanConnection(asyncio.Protocol):
         desk = self._desk
         try:
             self._client = desk.identify(head.authorization, self.address)
-            future = desk.registrar.submit(body, self._client, patient=False)
+            desk.registrar.submit(body, self._client, self._registered, patient=False)
         except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
             self._answer(*desk.problem(error, close=head.close or _closes(error)), None, close=_closes(error))
-            return
-        future.add_done_callback(self._registered)
 
-    def _registered(self, future: asyncio.Future[Outcome]) -> None:
+    def _registered(self, outcome: Outcome) -> None:
         head = cast("Head", self._head)
-        error = future.exception()
         close = head.close or self._desk.stopping
-        if error is not None:
-            status, data = self._desk.problem(error, close=close)
+        if isinstance(outcome, Exception):
+            status, data = self._desk.problem(outcome, close=close)
             if self._client is not None:
                 self._desk.refused(self._client, status)
-            self._answer(status, data, None, close=_closes(error))
+            self._answer(status, data, None, close=_closes(outcome))
             return
-        outcome = future.result()
-        entry = outcome.entry_id if not isinstance(outcome, tuple) else outcome.registered.entry_id
-        self._answer(*self._desk.answer(head.host, outcome, close=close), entry, close=close)
+        self._answer(*self._desk.answer(head.host, outcome, close=close), outcome.entry, close=close)
 
-    def _answer(self, status: int, data: bytes, entry: str | None, *, close: bool) -> None:
+    def _answer(self, status: int, data: bytes, entry: bytes | None, *, close: bool) -> None:
         close = close or cast("Head", self._head).close or self._ended or self._desk.stopping
         name = self._client.name if self._client is not None else self.address
         self._desk.count(ROUTE, status, time.perf_counter() - self._started, len(data), name, entry)

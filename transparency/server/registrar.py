@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
-from transparency.log.answers import Accepted, Registered
+from transparency.log.answers import Accepted
 from transparency.log.judging import LARGE_RECORD
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement
@@ -25,30 +25,38 @@ from transparency.policy.operations import reads_as_operation
 from transparency.server.access import Client, check_issuer
 from transparency.server.handing import Handed, Kind, Said
 from transparency.server.problems import ProblemError
+from transparency.server.protocol import log_unexpected
 from transparency.statements.statement import Entry, Statement
 
 MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
 AT_ONCE = 32
+_REGISTERED = int(Said.REGISTERED)
 MAX_TURN_SECONDS = 1.0
 
 
 class Receipted(NamedTuple):
     """Registered, and whether what was registered has been erased since."""
 
-    registered: Registered
+    entry: Entry
+    receipt: bytes
     erased: bool
 
 
-Outcome = Receipted | Accepted
+Outcome = Receipted | Accepted | Exception
+Answered = Callable[[Outcome], None]
+"""Is told how a statement ended, once. It must not raise."""
 Say = Callable[[Kind, object], None]
 
 
 class Registrar(Protocol):
     """What a connection needs: this process' own log, or another's."""
 
-    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
-        """Register one statement. The future has its outcome, or a TransparencyError. A *patient* one is never 202."""
+    def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
+        """Register one statement. *answered* may be called before this returns. A *patient* one is never 202.
+
+        A call and no future: a callback of the event loop for each would cost more than the answer itself.
+        """
 
     @property
     def body_limit(self) -> int:
@@ -70,18 +78,18 @@ def refusal_of(refusal: TransparencyError, statement: Statement, limit: int) -> 
 class _UnderWay:
     """A statement that was handed over, or asked for, and what is to be done with the answer."""
 
-    __slots__ = ("client", "future", "judgements", "patient", "refusal", "statement")
+    __slots__ = ("answered", "client", "judgements", "patient", "refusal", "statement")
 
-    def __init__(self, statement: Statement, client: Client, future: asyncio.Future[Outcome], *, patient: bool) -> None:
+    def __init__(self, statement: Statement, client: Client, answered: Answered, *, patient: bool) -> None:
         self.statement = statement
         self.client = client
-        self.future = future
+        self.answered = answered
         self.patient = patient
         self.judgements = 0
         self.refusal: TransparencyError | None = None
 
 
-_Incoming = tuple[bytes, Client, bool, asyncio.Future[Outcome]]
+_Incoming = tuple[bytes, Client, Answered, bool]
 
 
 class RemoteRegistrar:
@@ -120,18 +128,16 @@ class RemoteRegistrar:
             self._document, self._judge = policy, Judge(Policy.from_toml(policy))
         self._time = max(self._time, newest)
 
-    def submit(self, data: bytes, client: Client, *, patient: bool) -> asyncio.Future[Outcome]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Outcome] = loop.create_future()
+    def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
         if self.bytes_under_way + self._incoming_bytes + len(data) > MAX_UNDER_WAY:
-            _fail(future, OverloadedError("too many statements are waiting; nothing was accepted"))
-            return future
+            _tell(answered, OverloadedError("too many statements are waiting; nothing was accepted"))
+            return
         if not self._incoming:
+            loop = asyncio.get_running_loop()
             self._since = loop.time()
             loop.call_soon(self._work)
-        self._incoming.append((data, client, patient, future))
+        self._incoming.append((data, client, answered, patient))
         self._incoming_bytes += len(data)
-        return future
 
     # -- work ----------------------------------------------------------------------------------------------------
 
@@ -146,22 +152,22 @@ class RemoteRegistrar:
         for start in range(0, len(incoming), AT_ONCE):
             some = incoming[start : start + AT_ONCE]
             if now() - self._since > MAX_TURN_SECONDS:
-                for _, _, _, future in some:
-                    _fail(future, OverloadedError("too many requests at once; nothing was accepted"))
+                for _, _, answered, _ in some:
+                    _tell(answered, OverloadedError("too many requests at once; nothing was accepted"))
             else:
                 self._work_on(some)
 
     def _work_on(self, some: list[_Incoming]) -> None:
         """Read all, judge all, hand all over: each stage finds its own code in the processor's caches."""
         read: list[_UnderWay] = []
-        for data, client, patient, future in some:
+        for data, client, answered, patient in some:
             try:
                 statement = Statement.from_bytes(data)
                 check_issuer(client.token, statement)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-                _fail(future, error)
+                _tell(answered, error)
             else:
-                read.append(_UnderWay(statement, client, future, patient=patient))
+                read.append(_UnderWay(statement, client, answered, patient=patient))
         judged = []
         for under_way in read:
             statement = under_way.statement
@@ -173,7 +179,7 @@ class RemoteRegistrar:
             except RefusedError as error:
                 self._ask(under_way, error)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-                _fail(under_way.future, error)
+                _tell(under_way.answered, error)
         for under_way, judgement in judged:
             self._hand_over(under_way, judgement)
         self._flush()
@@ -203,7 +209,7 @@ class RemoteRegistrar:
         except RefusedError as error:
             self._ask(under_way, error)
         except TransparencyError as error:
-            _fail(under_way.future, error)
+            _tell(under_way.answered, error)
         else:
             self._hand_over(under_way, judgement)
 
@@ -258,51 +264,54 @@ class RemoteRegistrar:
     # -- from the owner ------------------------------------------------------------------------------------------
 
     def heard(self, answers: list[list[Any]]) -> None:
-        for number, said, *more in answers:
-            under_way = self._under_way.pop(number, None)
+        waiting = self._under_way.pop
+        for answer in answers:
+            under_way = waiting(answer[0], None)
             if under_way is None:
                 continue  # it was answered 202, and this says how it ended
-            self.bytes_under_way -= len(under_way.statement.normalised)
-            self._answer(under_way, Said(said), more)
+            statement = under_way.statement
+            self.bytes_under_way -= len(statement.normalised)
+            if answer[1] == _REGISTERED:
+                _, _, _, _, receipt, erased = answer
+                _tell(under_way.answered, Receipted(statement.entry, receipt, erased))
+            else:
+                self._answer(under_way, Said(answer[1]), answer[2:])
 
     def _answer(self, under_way: _UnderWay, said: Said, more: list[Any]) -> None:
-        future, entry = under_way.future, under_way.statement.entry
         match said:
-            case Said.REGISTERED:
-                index, new, receipt, erased = more
-                if not future.done():
-                    future.set_result(Receipted(Registered(Entry(entry), index, receipt, new), erased))
             case Said.ACCEPTED:
-                if not future.done():
-                    future.set_result(Accepted(entry))
+                _tell(under_way.answered, Accepted(under_way.statement.entry))
             case Said.STALE:
                 self._time = max(self._time, more[0])
                 self._judge_again(under_way)
             case Said.UNKNOWN:
                 refusal = under_way.refusal or RefusedError("refused")
-                _fail(future, refusal_of(refusal, under_way.statement, self._policy().max_statement_size))
+                _tell(under_way.answered, refusal_of(refusal, under_way.statement, self._policy().max_statement_size))
             case Said.PROBLEM:
                 status, title, detail, headers, close = more
-                _fail(future, ProblemError(status, title, detail, headers=headers, close=close))
+                _tell(under_way.answered, ProblemError(status, title, detail, headers=headers, close=close))
 
     def _judge_again(self, under_way: _UnderWay) -> None:
         if under_way.judgements >= MAX_JUDGEMENTS:
-            _fail(under_way.future, JudgementStaleError("the policy is changing too fast to judge this statement"))
+            _tell(under_way.answered, JudgementStaleError("the policy is changing too fast to judge this statement"))
             return
         try:
             self._hand_over(under_way, self._judgement(under_way.statement))
         except RefusedError as error:
             self._ask(under_way, error)
         except TransparencyError as error:
-            _fail(under_way.future, error)
+            _tell(under_way.answered, error)
 
     def lost(self) -> None:
         """The owner is gone: nobody knows what it has kept."""
-        for under_way in self._under_way.values():
-            _fail(under_way.future, StoreError("the owner of the log is gone"))
-        self._under_way.clear()
+        under_way, self._under_way = self._under_way, {}
+        for each in under_way.values():
+            _tell(each.answered, StoreError("the owner of the log is gone"))
 
 
-def _fail(future: asyncio.Future[Outcome], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+def _tell(answered: Answered, outcome: Outcome) -> None:
+    """Whatever goes wrong with one answer is no matter of the others."""
+    try:
+        answered(outcome)
+    except Exception as error:  # noqa: BLE001 - as above
+        log_unexpected("an answer", error)
