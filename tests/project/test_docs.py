@@ -19,7 +19,7 @@ from transparency.cli.main import cli
 from transparency.cose import labels
 from transparency.cose.algorithms import ALGORITHMS
 from transparency.log import backup, checkpoints, create, documents, folder, fsck, mark, opening, sqlite, witness_check
-from transparency.server import key_directory
+from transparency.policy import key_directory
 from transparency.server.surface import ENDPOINTS
 from transparency.verifier.report import EXIT_CODES, TITLES
 

@@ -12,7 +12,7 @@ from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey, decode_key_set
 from transparency.policy import keyset
-from transparency.server.key_directory import KeyDirectory
+from transparency.policy.key_directory import KeyDirectory
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
 

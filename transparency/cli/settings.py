@@ -102,7 +102,7 @@ def log_options(*, required: bool = True) -> Callable[[_F], _F]:
         )(function)
         return click.option(
             "--log", "log", cls=Setting, envvar="TRANSPARENCY_LOG", required=required, metavar="URL",
-            help="The log [TRANSPARENCY_LOG].",
+            help="The log, or a folder that `log export` wrote [TRANSPARENCY_LOG].",
         )(function)  # fmt: skip
 
     return decorate

@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn
 
 from yarl import URL
 
@@ -63,7 +63,7 @@ class Bucket:
     def get(self, path: str, most: int = MAX_OBJECT) -> bytes | None:
         return self._get(path, most)[0]
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | BinaryIO) -> None:
         """Put an object, with its type and how long it may be cached. What was there is replaced."""
         try:
             self._store.put(path, data, attributes=_attributes(path))

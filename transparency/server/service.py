@@ -15,14 +15,13 @@ from transparency.errors import StoreError, TransparencyError, WorkersError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.log import Log
-from transparency.policy import keyset
+from transparency.policy.key_directory import KeyDirectory
 from transparency.policy.keyset import ServiceKeys
 from transparency.server import media
 from transparency.server.access import artifact_limit, authorise, identify
 from transparency.server.access_log import CLIENT, TOKEN, method_of, route_of
 from transparency.server.bodies import Bodies
 from transparency.server.endpoints import Endpoint, Handler
-from transparency.server.key_directory import KeyDirectory
 from transparency.server.limits import RateLimiter
 from transparency.server.metrics import Metrics
 from transparency.server.problems import FIRST_ERROR, ProblemError, problem_of
@@ -72,10 +71,7 @@ class Service:
         """The keys in force, looked up anew when they were rotated."""
         keys = self.log.service_keys
         if self._directory is None or self._directory[0] is not keys:
-            compromised = {
-                item.key.thumbprint: item.compromised_since for item in keys.keys if item.compromised_since is not None
-            }
-            self._directory = (keys, KeyDirectory(keys.ever(keyset.RECEIPTS), compromised))
+            self._directory = (keys, KeyDirectory.of(keys))
         return self._directory[1]
 
     @property

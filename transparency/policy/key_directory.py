@@ -13,7 +13,7 @@ from types import MappingProxyType
 from transparency.cose import labels
 from transparency.cose.cbor import encode
 from transparency.cose.keys import PublicKey
-from transparency.policy.keyset import segments_of
+from transparency.policy.keyset import RECEIPTS, ServiceKeys, segments_of
 
 
 class KeyDirectory:
@@ -32,6 +32,13 @@ class KeyDirectory:
         self._by_segment = {
             segment: encode(each) for key, each in zip(keys, told, strict=True) for segment in segments_of(key.kid)
         }
+
+    @classmethod
+    def of(cls, keys: ServiceKeys) -> KeyDirectory:
+        compromised = {
+            item.key.thumbprint: item.compromised_since for item in keys.keys if item.compromised_since is not None
+        }
+        return cls(keys.ever(RECEIPTS), compromised)
 
     def find(self, segment: str) -> bytes | None:
         """The COSE_Key found under a path segment, base64url(kid) or the raw kid (KEY-5)."""

@@ -1,0 +1,44 @@
+"""Many files at once: a disk flushes several as fast as one, and a bucket is far away."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self
+
+from transparency.log.static_target import Target
+
+THREADS: Final = 8
+_WAITING: Final = 32
+
+
+class Writer:
+    """Use as a context manager. ``put`` may return before the file is there; ``flush`` returns when all are."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="export")
+        self._under_way: deque[Future[None]] = deque()
+        self.written = 0
+        self.bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Raises what went wrong with an earlier one, too."""
+        if len(self._under_way) >= _WAITING:
+            self._under_way.popleft().result()
+        self._under_way.append(self._pool.submit(self._target.put, path, data))
+        self.written += 1
+        self.bytes += len(data)
+
+    def flush(self) -> None:
+        while self._under_way:
+            self._under_way.popleft().result()
