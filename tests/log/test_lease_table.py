@@ -1,0 +1,222 @@
+"""The lease in a real PostgreSQL: its clock decides, the epoch rises with it, and who hangs is put out of the way."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from transparency.log.cluster_connection import connect, with_settings, words
+from transparency.log.lease import TTL_SECONDS
+from transparency.log.lease_keeper import LeaseKeeper
+from transparency.log.lease_table import TABLE, LeaseTable, Seen, Taken
+from transparency.log.store import Tip
+from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.testing.postgres import shared_server
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = shared_server()
+    database = server.new_database()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE tip (one int, size bigint, root bytea, epoch bigint)")
+        connection.execute("INSERT INTO tip VALUES (1, 0, %s, 0)", (EMPTY_ROOT,))
+        connection.execute(TABLE)
+    yield database
+    server.drop_database(database)
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[Connection]:
+    with connect(url, "test") as connection:
+        yield connection
+
+
+def expire(session: Connection) -> None:
+    session.execute("UPDATE lease SET expires = clock_timestamp() - interval '1 millisecond'")
+
+
+def test_a_lease_that_nobody_had_is_taken_with_the_epoch_of_the_tip(session: Connection) -> None:
+    table = LeaseTable(session, "a")
+
+    taken = table.take()
+
+    assert taken is not None
+    assert taken.tip == Tip(0, EMPTY_ROOT, 1)
+    assert taken.before is None
+    assert not taken.failed_over
+    assert session.execute("SELECT epoch FROM tip").fetchone() == (1,)
+
+
+def test_it_is_the_holder_s_until_it_ends(session: Connection) -> None:
+    ours, other = LeaseTable(session, "a"), LeaseTable(session, "b")
+    assert ours.take() is not None
+
+    assert other.take() is None
+    seen = other.look()
+    assert seen is not None
+    assert (seen.holder, seen.epoch) == ("a", 1)
+    assert 0 < seen.left <= TTL_SECONDS
+
+    expire(session)
+    taken = other.take()
+    assert taken is not None
+    assert taken.tip.epoch == 2
+    assert taken.before == taken.now, "the same server, the same timeline"
+    assert not ours.renew(1, 0), "whoever lost it cannot renew it"
+
+
+def test_a_renewal_says_how_far_the_tree_is_released_and_never_takes_that_back(session: Connection) -> None:
+    table = LeaseTable(session, "a")
+    assert table.take() is not None
+
+    assert table.renew(1, 7)
+    assert table.renew(1, 5)
+
+    seen = table.look()
+    assert seen is not None
+    assert seen.published == 7
+
+
+def test_a_released_lease_is_taken_at_once(session: Connection) -> None:
+    ours, other = LeaseTable(session, "a"), LeaseTable(session, "b")
+    assert ours.take() is not None
+
+    ours.release(1, 3)
+
+    assert other.take() is not None
+
+
+def test_on_another_timeline_a_lease_is_not_renewed_and_its_taker_is_told(session: Connection) -> None:
+    table = LeaseTable(session, "a")
+    assert table.take() is not None
+    session.execute("UPDATE lease SET timeline = 4711")
+
+    assert not table.renew(1, 0)
+    expire(session)
+    taken = LeaseTable(session, "b").take()
+
+    assert taken is not None
+    assert taken.failed_over
+
+
+def test_a_holder_that_hangs_in_a_transaction_is_put_out(url: str, session: Connection) -> None:
+    """It holds the lock of the tip, in the middle of COPY: no timeout of the server ends that."""
+    assert LeaseTable(session, "hangs").take() is not None
+    with psycopg.connect(with_settings(url, "hangs")) as hanging:
+        hanging.execute("UPDATE tip SET size = size")
+        hanging.execute("CREATE TEMPORARY TABLE scrap (x int)")
+        with contextlib.suppress(psycopg.OperationalError), hanging.cursor().copy("COPY scrap FROM STDIN") as copy:
+            copy.write("1\n")
+            expire(session)
+            taken = LeaseTable(session, "b").take()
+
+    assert taken is not None
+    assert taken.tip.epoch == 2
+    assert hanging.broken
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.changed = threading.Condition()
+
+    def lease_taken(self, taken: Taken) -> None:
+        self._tell(f"taken {taken.tip.epoch}")
+
+    def lease_lost(self, reason: str) -> None:
+        self._tell(f"lost: {reason}")
+
+    def lease_seen(self, seen: Seen) -> None:
+        self._tell(f"seen {seen.holder} {seen.epoch}")
+
+    def lease_unreachable(self, reason: str) -> None:
+        self._tell(f"unreachable: {reason}")
+
+    def _tell(self, event: str) -> None:
+        with self.changed:
+            self.events.append(event)
+            self.changed.notify_all()
+
+    def wait_for(self, event: str) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: any(each.startswith(event) for each in self.events), 20), self.events
+
+
+def test_of_two_keepers_one_leads_and_the_other_takes_over_when_it_is_released(url: str) -> None:
+    first, second = Told(), Told()
+    one = LeaseKeeper(lambda: connect(url, "one"), "a", first)
+    other = LeaseKeeper(lambda: connect(url, "two"), "b", second)
+    one.start()
+    first.wait_for("taken 1")
+    other.start()
+    second.wait_for("seen a 1")
+    assert one.believes()
+    assert not other.believes()
+
+    one.stop(5)
+    other.look()
+
+    second.wait_for("taken 2")
+    assert not one.believes()
+    other.stop(5)
+
+
+def test_a_keeper_that_was_overtaken_is_told(url: str, session: Connection) -> None:
+    told = Told()
+    keeper = LeaseKeeper(lambda: connect(url, "one"), "a", told)
+    keeper.start()
+    told.wait_for("taken 1")
+
+    expire(session)
+    assert LeaseTable(session, "b").take() is not None
+    keeper.look()
+
+    told.wait_for("lost: another node has taken it")
+    assert not keeper.believes()
+    keeper.stop(5)
+
+
+def test_a_keeper_that_cannot_ask_stops_believing_by_itself(url: str) -> None:
+    told = Told()
+    now = [1000.0]
+    reachable = [True]
+
+    def session() -> Connection:
+        if not reachable[0]:
+            raise psycopg.OperationalError("cut off")
+        return connect(url, "one")
+
+    keeper = LeaseKeeper(session, "a", told, lambda: now[0])
+    keeper.start()
+    told.wait_for("taken 1")
+
+    reachable[0] = False
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'one'")
+    keeper.look()
+    told.wait_for("unreachable")
+    assert keeper.believes(), "nobody has said no"
+
+    now[0] += TTL_SECONDS
+    assert not keeper.believes()
+    keeper.look()
+    told.wait_for("lost: it could not be renewed in time")
+    keeper.stop(5)
+
+
+def test_what_is_said_of_an_error_holds_no_password(url: str) -> None:
+    secret = "of-nobody"
+    bad = psycopg.conninfo.make_conninfo(url, password=secret, dbname="there_is_none")
+
+    with pytest.raises(psycopg.OperationalError) as caught:
+        connect(bad, "test")
+
+    assert secret not in words(caught.value)
