@@ -9,7 +9,7 @@ from typing import Final
 
 from yarl import URL
 
-from transparency.client.client import base_url
+from transparency.client.places import base_url
 from transparency.client.tiles import TileClient
 from transparency.client.transport import Request, Transport
 from transparency.errors import ServiceRefusedError, SignatureInvalidError, TransparencyError, UnreachableError
