@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from transparency.statements.statement import Entry, entry_id
 
@@ -45,6 +46,14 @@ class Pending:
 @dataclass(frozen=True, slots=True)
 class Failed:
     reason: str
+
+
+class Role(StrEnum):
+    """What a process is to its log."""
+
+    OWNER = "owner"
+    LEADER = "leader"
+    FRONT_END = "front end"
 
 
 Lookup = Found | Pending | Failed | None

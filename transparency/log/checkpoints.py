@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from transparency.errors import LogUnusableError, NoteError, StoreError, TransparencyError
+from transparency.log.answers import Role
 from transparency.log.appender import Clock
 from transparency.log.log import Log, system_clock
 from transparency.log.published import Published, with_signatures
@@ -82,6 +83,7 @@ class CheckpointPublisher:
                 # From before there were witnesses, or of others: it waits for these.
                 self.published.newest = None
         self._time = self._last_time()
+        self._role = log.role
         self.failures = 0
         self._complaint = ""
         self._signers: dict[bytes, NoteSigner] = {}
@@ -113,6 +115,8 @@ class CheckpointPublisher:
         """Publish the newest head now; False if too few witnesses cosigned it, and that keeps it from being served."""
         async with self._lock:
             self._grown.clear()
+            if self._follows():
+                return True
             signed = await self._newest()
             lines: tuple[Signature, ...] = ()
             if self.witnesses is not None:
@@ -121,6 +125,15 @@ class CheckpointPublisher:
                     return False
             await self._serve(with_signatures(self._base(signed), (*signed.note.signatures, *lines)))
             return True
+
+    def _follows(self) -> bool:
+        """Where another node leads, it publishes: what it has stored is served here, and followed when this one leads."""
+        before, self._role = self._role, self._log.role
+        if self._role is Role.FRONT_END or self._role is not before:
+            note = self._store.newest_checkpoint()
+            self._kept = self.published.newest = None if note is None else SignedCheckpoint.from_bytes(note)
+            self._signed, self._time = None, self._last_time()
+        return self._role is Role.FRONT_END
 
     async def _newest(self) -> SignedCheckpoint:
         """The newest head, signed: by the keys in force, and anew when its time is old."""

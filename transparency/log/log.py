@@ -15,8 +15,17 @@ from typing import TypeVar
 
 from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
-from transparency.log import create
-from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
+from transparency.log.answers import (
+    Accepted,
+    Failed,
+    Found,
+    LogStatus,
+    Lookup,
+    Pending,
+    PolicyVersion,
+    Registered,
+    Role,
+)
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place, Standing
 from transparency.log.documents import InForce
@@ -57,6 +66,8 @@ def system_clock() -> int:
 class Log:
     """Owner of the folder, the store, the sequencer and what is in force. Made by :meth:`open`, then :meth:`start`."""
 
+    role = Role.OWNER
+
     def __init__(self, opened: Opened, clock: Clock) -> None:
         self._opened = opened
         self._clock = clock
@@ -70,18 +81,6 @@ class Log:
         self._erasures: Erasures | None = None
         self.on_failure: Callable[[BaseException], None] | None = None
         self.on_in_force: Callable[[], None] | None = None
-
-    @classmethod
-    def create(
-        cls,
-        data: Path,
-        *,
-        origin: str | None = None,
-        iss: str | None = None,
-        watermark: Path | None = None,
-        clock: Clock = system_clock,
-    ) -> create.Created:
-        return create.create_log(data, clock=clock, origin=origin, iss=iss, watermark=watermark)
 
     @classmethod
     def open(
@@ -104,7 +103,9 @@ class Log:
         With *manifests* admission manifests are made in time and at the stop, as whoever serves a log for long does.
         *in_place* is for an event loop that has others do its other work (writer.py).
         """
-        self._sequencer = Sequencer(self._opened.appender, self._store, self.policy.generation, Writer(in_place=in_place))
+        self._sequencer = Sequencer(
+            self._opened.appender, self._store, self.policy.generation, Writer(in_place=in_place)
+        )
         self._sequencer.on_failure = self._failed
         self._sequencer.start()
         self._intake = Intake(self._store, self._sequencer, self._sequence, self._clock)

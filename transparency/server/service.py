@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from transparency.errors import StoreError, TransparencyError, WorkersError
+from transparency.errors import LogUnusableError, StoreError, TransparencyError, WorkersError
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.log import Log
@@ -86,7 +86,7 @@ class Service:
         """There is no going on: say so loudly, once, and have the process stop."""
         if self.failed.is_set():
             return
-        if isinstance(error, WorkersError):
+        if isinstance(error, WorkersError | LogUnusableError):
             self.failure = error
             _logger.critical("%s: the service stops", error)
         else:
