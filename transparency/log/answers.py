@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from transparency.statements.statement import Entry, entry_id
 
@@ -46,14 +45,6 @@ class Pending:
 @dataclass(frozen=True, slots=True)
 class Failed:
     reason: str
-
-
-class Role(StrEnum):
-    """What a process is to its log."""
-
-    OWNER = "owner"
-    LEADER = "leader"
-    FRONT_END = "front end"
 
 
 Lookup = Found | Pending | Failed | None

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from transparency.errors import LogUnusableError, NoteError, StoreError, TransparencyError
-from transparency.log.answers import Role
 from transparency.log.appender import Clock
 from transparency.log.log import Log, system_clock
 from transparency.log.published import Published, with_signatures
+from transparency.log.role import Role
 from transparency.log.witnessing import Witnesses
 from transparency.notes.checkpoint import Checkpoint, SignedCheckpoint
 from transparency.notes.note import Note, Signature
@@ -127,7 +127,7 @@ class CheckpointPublisher:
             return True
 
     def _follows(self) -> bool:
-        """Where another node leads, it publishes: what it has stored is served here, and followed when this one leads."""
+        """Where another node leads, it publishes: what it has stored is served here, and continued once this one leads."""
         before, self._role = self._role, self._log.role
         if self._role is Role.FRONT_END or self._role is not before:
             note = self._store.newest_checkpoint()

@@ -15,17 +15,7 @@ from typing import TypeVar
 
 from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
-from transparency.log.answers import (
-    Accepted,
-    Failed,
-    Found,
-    LogStatus,
-    Lookup,
-    Pending,
-    PolicyVersion,
-    Registered,
-    Role,
-)
+from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place, Standing
 from transparency.log.documents import InForce
@@ -38,6 +28,7 @@ from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened, open_log
 from transparency.log.operations import operation_candidate, sign_operation
 from transparency.log.receipts import Receipts
+from transparency.log.role import Role
 from transparency.log.sequencer import Sequencer
 from transparency.log.signers import ReceiptSigners
 from transparency.log.stated import any_erasure, policies_from
