@@ -127,7 +127,7 @@ class CheckpointPublisher:
             return True
 
     def _follows(self) -> bool:
-        """Where another node leads, it publishes: what it has stored is served here, and continued once this one leads."""
+        """Where another node leads, it publishes. What it stored is served here, and continued by who leads next."""
         before, self._role = self._role, self._log.role
         if self._role is Role.FRONT_END or self._role is not before:
             note = self._store.newest_checkpoint()

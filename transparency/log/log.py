@@ -58,6 +58,7 @@ class Log:
     """Owner of the folder, the store, the sequencer and what is in force. Made by :meth:`open`, then :meth:`start`."""
 
     role = Role.OWNER
+    leader = ""
 
     def __init__(self, opened: Opened, clock: Clock) -> None:
         self._opened = opened

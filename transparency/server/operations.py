@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from aiohttp import web
@@ -10,6 +11,7 @@ from transparency.errors import TransparencyError
 from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.folder import Folder
 from transparency.log.log import Log
+from transparency.log.role import Role
 from transparency.log.search import SearchIndex
 from transparency.server import media, metrics
 from transparency.server.metrics import Labelled
@@ -32,7 +34,14 @@ async def readyz(request: web.Request) -> web.StreamResponse:
     reason = why_not_ready(service.log)
     if reason is not None:
         raise unavailable(reason, 5.0)
-    return web.Response(body=_OK, headers={**_NO_STORE, "Content-Type": media.JSON})
+    return web.Response(body=_ready(service.log), headers={**_NO_STORE, "Content-Type": media.JSON})
+
+
+def _ready(log: Log) -> bytes:
+    """In a cluster it is also said which node this is, and who leads."""
+    if log.role is Role.OWNER:
+        return _OK
+    return json.dumps({"status": "ok", "role": log.role, "leader": log.leader}, separators=(",", ":")).encode()
 
 
 def why_not_ready(log: Log) -> str | None:
@@ -76,6 +85,8 @@ def gauges(log: Log, publisher: CheckpointPublisher) -> Iterable[tuple[str, str,
     )
     yield "checkpoint_witnessed", "1 if a quorum cosigned the newest published checkpoint", float(publisher.witnessed)
     yield "ready", "1 if the sequencer lives", 1.0 if status.alive else 0.0
+    yield "leads", "1 if this process sequences; of the nodes of a cluster one does", float(log.role != Role.FRONT_END)
+    yield "epoch", "How often the log was taken over by another process", status.epoch
 
 
 def witness_counts(publisher: CheckpointPublisher) -> Iterable[Labelled]:

@@ -1,0 +1,387 @@
+"""A node of a cluster: one of several processes that serve one log from one PostgreSQL. One of them leads.
+
+Towards the server a node is a :class:`Log` like any other. While it leads (cluster_leader.py) it sequences, as the
+owner of a folder does, what comes to it and what the others put into the intake. While another leads it hands over
+(cluster_handover.py), and shows what that one has released (cluster_follow.py). Which of the two it is changes while it
+runs, and who waits does not notice.
+
+Ownership: everything here belongs to the event loop. The keeper of the lease and the listener have threads, and tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError, StoreError, TransparencyError
+from transparency.log import cluster_bell as bells
+from transparency.log.appender import Clock
+from transparency.log.candidate import Place
+from transparency.log.cluster_bell import Listener, Ringer
+from transparency.log.cluster_connection import connect
+from transparency.log.cluster_follow import Follower, NodeParts, newest_documents
+from transparency.log.cluster_handover import HandOver
+from transparency.log.cluster_lead import ClusterSettings, Leading, OpenStore, prepare
+from transparency.log.cluster_leader import Leader, Surroundings
+from transparency.log.cluster_receipts import BatchReceipts
+from transparency.log.cluster_sequencer import NodeSequencer
+from transparency.log.cluster_store import LeadersStore, SteadyStore
+from transparency.log.documents import InForce, load_in_force
+from transparency.log.erasure import Erasures
+from transparency.log.folder import Config, Folder, Ownership, Passphrase
+from transparency.log.intake import Intake
+from transparency.log.lease_keeper import LeaseKeeper
+from transparency.log.lease_table import Seen, Taken
+from transparency.log.log import Log, system_clock
+from transparency.log.manifests import Manifests
+from transparency.log.opening import Opened
+from transparency.log.operations import operation_candidate
+from transparency.log.role import Role
+from transparency.log.sequencer import Sequencer
+from transparency.log.store import Store, Tip
+from transparency.policy.judge import Judgement
+from transparency.policy.operations import reads_as_operation
+from transparency.statements.statement import Statement
+
+if TYPE_CHECKING:
+    import psycopg
+
+START_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 5.0
+# A node that failed as a leader lets another try first.
+PAUSE_SECONDS: Final = 1.0
+_BELLS: Final = (bells.INTAKE, bells.PUBLISHED, bells.SETTLED, bells.IN_FORCE, bells.LEASE)
+_OPERATION_TRIES: Final = 4
+_SESSION: Final = "transparency node"
+
+_logger = logging.getLogger("transparency.cluster")
+
+
+class ClusterLog(Log):
+    """Made by :meth:`join`, then :meth:`start`."""
+
+    def __init__(self, parts: NodeParts, settings: ClusterSettings, open_store: OpenStore, clock: Clock) -> None:
+        super().__init__(cast("Opened", parts), clock)
+        self._parts = parts
+        self._settings = settings
+        self._open_store = open_store
+        self.name = settings.name or f"{socket.gethostname()}:{os.getpid()}"
+        self.holder = f"{self.name[:40]} {secrets.token_hex(6)}"
+        self.role = Role.FRONT_END
+        # Who leads, as far as is known; "" if nobody does.
+        self.leader = ""
+        self._leader: Leader | None = None
+        self._makes_manifests = False
+        self._ready = asyncio.Event()
+        self._failure: TransparencyError | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ringer = Ringer(self._session)
+        self._listener = Listener(self._session, _BELLS, self._on_bell)
+        self._keeper = LeaseKeeper(self._session, self.holder, self)
+        self._follower = Follower(parts, self)
+        self._hand_over: HandOver | None = None
+        self._node: NodeSequencer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def join(
+        cls,
+        data: Path,
+        settings: ClusterSettings,
+        open_store: OpenStore,
+        *,
+        clock: Clock = system_clock,
+        passphrase: Passphrase | None = None,
+    ) -> ClusterLog:
+        """A node over the folder *data*, which has the log's configuration and keys, and the database it names."""
+        folder = Folder(data.absolute(), passphrase)
+        if not folder.config.exists():
+            raise LogUnusableError(
+                f"there is no log in {data}; make one with `transparency init --data {data} --db URL`"
+            )
+        ownership = Ownership(folder.lock)
+        try:
+            config = Config.read(folder.config)
+            store = SteadyStore.of(lambda: open_store(settings.url, _SESSION))
+            try:
+                in_force = load_in_force(store, config.origin, config.policy_key)
+                parts = NodeParts(folder, config, ownership, store, in_force, Tip(0, b"", 0))
+                return cls(parts, settings, open_store, clock)
+            except BaseException:
+                store.close()
+                raise
+        except BaseException:
+            ownership.release()
+            raise
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    async def start(self, *, drain: bool = True, manifests: bool = False, in_place: bool = False) -> None:
+        """Take part. Returns when this node leads, or knows who does."""
+        del drain, in_place  # a leader always drains, and never flushes over a network on the event loop's thread
+        self._loop = asyncio.get_running_loop()
+        self._makes_manifests = manifests
+        receipts = BatchReceipts(self._store)
+
+        def open_steady() -> Store:
+            return SteadyStore.of(lambda: self._open_store(self._settings.url, _SESSION))
+
+        self._hand_over = await asyncio.to_thread(HandOver, open_steady, self._ringer, receipts.make, self._clock)
+        self._node = NodeSequencer(self, self._store, self._hand_over, self._clock)
+        self._hand_over.start(0)
+        self._ringer.start()
+        self._listener.start()
+        self._keeper.start()
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._ready.wait()
+        except TimeoutError:
+            raise LogUnusableError("no node of this log leads, and this one does not get to") from None
+        if self._failure is not None:
+            raise self._failure
+
+    async def stop(self) -> None:
+        """As a log's: what it queued is committed. The lease is released, so that another leads at once."""
+        if self._node is not None:
+            self._node.stopping = True
+            leader = self._leader
+            if leader is not None:
+                await leader.stop()
+                self._forget_leader()
+            await asyncio.to_thread(self._keeper.stop, STOP_SECONDS)
+            self._ringer.ring(bells.LEASE)
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=STOP_SECONDS)
+        await self._follower.stop()
+        if self._hand_over is not None:
+            await self._hand_over.stop()
+            await asyncio.to_thread(self._listener.stop, STOP_SECONDS)
+            await asyncio.to_thread(self._ringer.stop, STOP_SECONDS)
+        self._opened.close()
+
+    # -- what a log is asked -------------------------------------------------------------------------------------
+
+    @property
+    def node(self) -> NodeSequencer:
+        if self._node is None:
+            raise StoreError("this node has not started")
+        return self._node
+
+    @property
+    def leads(self) -> bool:
+        return self._leader is not None
+
+    @property
+    def published(self) -> int:
+        return self._parts.tip.size
+
+    @property
+    def head_time(self) -> int:
+        return self._parts.head_time
+
+    @property
+    def sequencer(self) -> Sequencer:
+        return cast("Sequencer", self.node)
+
+    @property
+    def intake(self) -> Intake:
+        return cast("Intake", self.node)
+
+    @property
+    def manifests(self) -> Manifests:
+        return self._led().manifests
+
+    @property
+    def erasures(self) -> Erasures:
+        return self._led().erasures
+
+    def _led(self) -> Leader:
+        if self._leader is None:
+            raise self.node.elsewhere()
+        return self._leader
+
+    # -- who leads: told by the keeper's thread ------------------------------------------------------------------
+
+    def lease_taken(self, taken: Taken) -> None:
+        self._soon(lambda: self._task(self._begin_to_lead(taken)))
+
+    def lease_lost(self, reason: str) -> None:
+        self._soon(lambda: self._step_down(StoreError(f"the lease is lost: {reason}")))
+
+    def lease_seen(self, seen: Seen) -> None:
+        self._soon(lambda: self._task(self._note(seen)))
+
+    def lease_unreachable(self, reason: str) -> None:
+        _logger.warning("the database of this log cannot be asked who leads: %s", reason)
+
+    async def _begin_to_lead(self, taken: Taken) -> None:
+        def open_store() -> Store:
+            return LeadersStore.of(self._open_store(self._settings.url, self.holder), self._keeper.believes)
+
+        parts = self._parts
+        try:
+            leading = await asyncio.to_thread(
+                prepare, parts.folder, parts.config, taken, self._settings.vouching, self._clock, open_store
+            )
+        except LogUnusableError as error:
+            self._keeper.give_up(START_SECONDS)
+            self.gone(error)
+        except TransparencyError as error:
+            _logger.warning("this node has the lease and cannot lead: %s", error)
+            self._keeper.give_up(PAUSE_SECONDS)
+        else:
+            if self._keeper.believes() and not self.node.stopping:
+                await self._lead(leading)
+            else:
+                self._keeper.give_up(PAUSE_SECONDS)
+                await asyncio.to_thread(leading.close)
+
+    async def _lead(self, leading: Leading) -> None:
+        parts, node = self._parts, self.node
+        around = Surroundings(
+            parts.folder.path, self.origin, self._store, self._sequence_row, self.operate, self._handing.pending,
+            lambda: self.published, self._ringer, self._clock,
+        )  # fmt: skip
+        parts.show(leading.appender.tip, leading.appender.decision_time())
+        super()._put_in_force(leading.in_force)
+        leader = Leader(leading, around, node.counters, manifests=self._makes_manifests)
+        leader.sequencer.on_failure = self._step_down
+        leader.sequencer.on_published.append(self._released)
+        self._leader, self.leader, self.role = leader, self.holder, Role.LEADER
+        node.lead(leader.sequencer, leader.intake)
+        try:
+            await leader.start()
+        except TransparencyError as error:
+            self._step_down(error)
+            return
+        _logger.info("this node leads the log from size %d on, in epoch %d", self.published, parts.tip.epoch)
+        self._released(self.published)
+        self._ready.set()
+
+    def _step_down(self, error: BaseException) -> None:
+        """At once: nothing more is sequenced here. Who waits is handed over; what was open closes behind."""
+        leader = self._leader
+        if leader is None:
+            return
+        self._forget_leader()
+        _logger.error("this node leads no more: %s", error)
+        leader.fail(error)
+        self._keeper.give_up(PAUSE_SECONDS)
+        self._task(leader.retire())
+
+    def _forget_leader(self) -> None:
+        self._leader, self.leader, self.role = None, "", Role.FRONT_END
+        self.node.lead(None, None)
+
+    def gone(self, error: LogUnusableError) -> None:
+        """There is no going on: the state that is there is not one that this log may be continued from."""
+        self._failure = error
+        self._ready.set()
+        self.node.failed = error
+        self._failed(error)
+
+    # -- following -----------------------------------------------------------------------------------------------
+
+    def _on_bell(self, bell: str, said: str) -> None:
+        """By the listener's thread."""
+        self._soon(lambda: self._heard(bell, said))
+
+    def _heard(self, bell: str, said: str) -> None:
+        match bell:
+            case bells.INTAKE if self._leader is not None:
+                self._leader.intake.look()
+            case bells.SETTLED:
+                self._handing.look()
+            case bells.PUBLISHED if not self.leads and said.isascii() and said.isdigit():
+                self._follower.follow(int(said))
+            case bells.IN_FORCE if not self.leads:
+                self._follower.follow(self.published, refresh=True)
+            case bells.LEASE if not self.leads:
+                self._keeper.look()
+
+    async def _note(self, seen: Seen) -> None:
+        if not self.leads:
+            self.leader = seen.holder if seen.left > 0 else ""
+            await self._follower.note(seen)
+
+    def _released(self, size: int) -> None:
+        """A batch of this leader: committed, its mark written."""
+        leader = self._leader
+        if leader is not None:
+            self._parts.show(leader.tip, leader.sequencer.decision_time())
+            self._keeper.published = size
+            self._ringer.ring(bells.PUBLISHED, str(size))
+            self._task(self.shown(size))
+
+    async def shown(self, size: int) -> None:
+        """This node may show the tree up to *size*."""
+        await self._handing.published(size)
+        for tell in self.node.on_published:
+            tell(size)
+        if size and self.leader:
+            self._ready.set()
+
+    async def refresh_in_force(self) -> bool:
+        """Read what is in force from the store, if it is another than what is known here; whether it was."""
+        now, config = self._in_force, self._parts.config
+        newest = await asyncio.to_thread(newest_documents, self._store)
+        if newest == (now.policy.index, now.keys.index) or self.leads:
+            return False
+        in_force = await asyncio.to_thread(load_in_force, self._store, config.origin, config.policy_key)
+        if not self.leads:
+            super()._put_in_force(in_force)
+        return True
+
+    def _put_in_force(self, in_force: InForce) -> None:
+        super()._put_in_force(in_force)
+        self._ringer.ring(bells.IN_FORCE)
+
+    # -- registration --------------------------------------------------------------------------------------------
+
+    async def _judgement(self, statement: Statement) -> Judgement:
+        try:
+            return await super()._judgement(statement)
+        except RefusedError:
+            # The leader may have a policy that admits it, since a moment ago.
+            if self.leads or not await self.refresh_in_force():
+                raise
+        return await super()._judgement(statement)
+
+    async def _sequence_row(self, statement: Statement, judgement: Judgement) -> Place:
+        """Bring in a row of the intake: a statement, or what a node states about itself."""
+        if not reads_as_operation(statement, self.service_keys):
+            return await self._sequence(statement, judgement)
+        for _ in range(_OPERATION_TRIES):
+            candidate = operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
+            with contextlib.suppress(JudgementStaleError):
+                return await self.sequencer.submit(candidate)
+        raise RefusedError("the operations key was exchanged meanwhile")
+
+    # -- small ---------------------------------------------------------------------------------------------------
+
+    def _session(self) -> psycopg.Connection[Any]:
+        return connect(self._settings.url, _SESSION)
+
+    @property
+    def _handing(self) -> HandOver:
+        if self._hand_over is None:
+            raise StoreError("this node has not started")
+        return self._hand_over
+
+    def _soon(self, call: Callable[[], object]) -> None:
+        """From another thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(call)
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

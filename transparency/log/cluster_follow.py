@@ -1,0 +1,131 @@
+"""Following: what a node shows of a log that another node leads, and how it keeps up.
+
+Nothing is shown that the leader has not released: committed, and its mark written. The leader says so with a bell, and
+with each renewal of its lease. When another takes over, what was shown before must still be there: a database that has
+less, or something else, is not the log that this node has spoken for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from transparency.errors import LogUnusableError, TransparencyError
+from transparency.log.documents import InForce
+from transparency.log.folder import Config, Folder, Ownership
+from transparency.log.lease_table import Seen
+from transparency.log.store import Kind, Store, Tip
+
+
+@dataclass(slots=True)
+class NodeParts:
+    """What a log is opened from (``opening.Opened``), as a node has it. ``tip`` is how far it may be shown."""
+
+    folder: Folder
+    config: Config
+    ownership: Ownership
+    store: Store
+    in_force: InForce
+    tip: Tip
+    head_time: int = 0
+
+    @property
+    def appender(self) -> NodeParts:
+        """Whose ``tip`` is asked for."""
+        return self
+
+    def close(self) -> None:
+        self.store.close()
+        self.ownership.release()
+
+    def show(self, tip: Tip, time: int) -> None:
+        self.tip = tip
+        self.head_time = time
+
+
+def newest_documents(store: Store) -> tuple[int, int]:
+    """Where the policy and the key set stand that are in force."""
+    size = store.tip().size
+    policy, keys = (store.newest_documents(kind, size, 1) for kind in (Kind.POLICY, Kind.KEYS))
+    return policy[0].index, keys[0].index
+
+
+class Follows(Protocol):
+    """Whoever follows: told in the event loop."""
+
+    @property
+    def leads(self) -> bool: ...
+    async def shown(self, size: int) -> None: ...
+    async def refresh_in_force(self) -> bool: ...
+    def gone(self, error: LogUnusableError) -> None: ...
+
+
+class Follower:
+    """Owner: the event loop."""
+
+    def __init__(self, parts: NodeParts, node: Follows) -> None:
+        self._parts = parts
+        self._node = node
+        self._target = 0
+        self._epoch = 0
+        self._refresh = True
+        self._task: asyncio.Task[None] | None = None
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def follow(self, size: int, *, refresh: bool = False) -> None:
+        """The tree is released up to *size*; with *refresh* something else may be in force."""
+        self._target = max(self._target, size)
+        self._refresh |= refresh
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._catch_up(), name="following")
+
+    async def note(self, seen: Seen) -> None:
+        """The lease, as it is every second while another has it."""
+        if seen.epoch != self._epoch:
+            try:
+                await self._check_still_there()
+            except LogUnusableError as error:
+                self._node.gone(error)
+                return
+            except TransparencyError:
+                return
+            self._epoch = seen.epoch
+        self.follow(seen.published, refresh=True)
+
+    async def _check_still_there(self) -> None:
+        shown = self._parts.tip
+        if not shown.size:
+            return
+        head = await asyncio.to_thread(self._parts.store.head, shown.size)
+        if head is None or head.root != shown.root:
+            raise LogUnusableError(
+                f"the database has not the tree of size {shown.size} that this node has shown: an older state was put "
+                "in its place, or a standby that lagged was promoted"
+            )
+
+    async def _catch_up(self) -> None:
+        while not self._node.leads and (self._refresh or self._target > self._parts.tip.size):
+            try:
+                await self._one_step()
+            except TransparencyError:
+                return  # every second there is another look
+
+    async def _one_step(self) -> None:
+        size, refresh = self._target, self._refresh
+        if size > self._parts.tip.size:
+            head = await asyncio.to_thread(self._parts.store.head, size)
+            if head is None:
+                self._target = self._parts.tip.size  # nobody has released that; the next word is better
+            elif not self._node.leads:
+                self._parts.show(Tip(head.size, head.root, self._epoch), head.time)
+        if refresh:
+            await self._node.refresh_in_force()
+            self._refresh = False
+        await self._node.shown(self._parts.tip.size)

@@ -1,0 +1,119 @@
+"""Stores as a node of a cluster needs them: one that outlives its server, and one that only a leader writes to.
+
+A store of the log fails once and is then done with: who wrote must stop, not guess (log/store.py). A node that reads,
+or that writes rows into the intake which it may write again, need not stop: it says "come back" and opens another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+from transparency.errors import OverloadedError, StoreError, TransparencyError
+from transparency.log.store import Commit, Store
+
+_AGAIN_SECONDS: Final = 0.25
+_CLOSE_SECONDS: Final = 5.0
+OpenStore = Callable[[], Store]
+
+
+def away() -> OverloadedError:
+    return OverloadedError("the database of this log does not answer; nothing was accepted", retry_after=2.0)
+
+
+class SteadyStore:
+    """A store that is opened anew when it fails. Meanwhile every call is an :class:`OverloadedError`, at once."""
+
+    def __init__(self, open_store: OpenStore) -> None:
+        """Open it the first time: what that raises is for who starts."""
+        self._open = open_store
+        self._store: Store | None = open_store()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._opener: threading.Thread | None = None
+
+    @classmethod
+    def of(cls, open_store: OpenStore) -> Store:
+        return cast("Store", cls(open_store))
+
+    def close(self) -> None:
+        self._closed.set()
+        with self._lock:
+            store, self._store = self._store, None
+            opener = self._opener
+        if opener is not None:
+            opener.join(_CLOSE_SECONDS)
+        _close(store)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+            store = self._store
+            if store is None:
+                raise away()
+            try:
+                result = getattr(store, name)(*arguments, **named)
+            except StoreError as error:
+                self._failed(store)
+                raise away() from error
+            return self._guarded(store, result) if isinstance(result, Iterator) else result
+
+        return call
+
+    def _guarded(self, store: Store, rows: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield from rows
+        except StoreError as error:
+            self._failed(store)
+            raise away() from error
+
+    def _failed(self, store: Store) -> None:
+        with self._lock:
+            if self._store is not store or self._closed.is_set():
+                return
+            self._store = None
+            self._opener = threading.Thread(target=self._reopen, args=(store,), name="store", daemon=True)
+            self._opener.start()
+
+    def _reopen(self, failed: Store) -> None:
+        _close(failed)
+        while not self._closed.wait(_AGAIN_SECONDS):
+            try:
+                store = self._open()
+            except TransparencyError:
+                continue
+            with self._lock:
+                if not self._closed.is_set():
+                    self._store = store
+                    return
+            _close(store)
+
+
+class LeadersStore:
+    """A store whose commits are refused as soon as the leader no longer believes in its lease.
+
+    The compare-and-swap would refuse them, too, once another leads. This is for the time before.
+    """
+
+    def __init__(self, store: Store, believes: Callable[[], bool]) -> None:
+        self._store = store
+        self._believes = believes
+
+    @classmethod
+    def of(cls, store: Store, believes: Callable[[], bool]) -> Store:
+        return cast("Store", cls(store, believes))
+
+    def commit(self, batch: Commit) -> None:
+        if not self._believes():
+            raise StoreError("the lease of this leader has run out")
+        self._store.commit(batch)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        return getattr(self._store, name)
+
+
+def _close(store: Store | None) -> None:
+    if store is not None:
+        with contextlib.suppress(TransparencyError):
+            store.close()
