@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transparency.cose import ALGORITHMS, PrivateKey, PublicKey, algorithm
 from transparency.cose.algorithms import CURVES
@@ -163,3 +166,46 @@ def test_a_pkcs1_v15_signature_is_refused() -> None:
     raw = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     with pytest.raises(SignatureInvalidError):
         PublicKey(raw.public_key()).verify(-37, DATA, raw.sign(DATA, padding.PKCS1v15(), hashes.SHA256()))
+
+
+@every_algorithm
+def test_only_what_signs_a_sha_256_digest_is_checked_by_one(alg: int) -> None:
+    key = key_for(alg).public
+    digests = ALGORITHMS[alg].name in ("ES256", "ESP256")
+
+    assert key.verify_digest(alg, hashlib.sha256(DATA).digest(), key_for(alg).sign(DATA)) is digests
+
+
+def _verdict(check: object, *arguments: object) -> str:
+    try:
+        check(*arguments)  # type: ignore[operator]
+    except SignatureInvalidError as error:
+        return f"invalid: {error}"
+    return "valid"
+
+
+@given(
+    st.sampled_from([-7, -9]),
+    st.binary(max_size=100),
+    st.none() | st.tuples(st.integers(0, 63), st.integers(1, 255)),
+    st.integers(-2, 2),
+    st.sampled_from(["", "r zero", "s zero", "s order"]),
+)
+def test_a_digest_and_its_data_get_the_same_verdict_in_the_same_words(
+    alg: int, data: bytes, flip: tuple[int, int] | None, longer: int, odd: str
+) -> None:
+    key = key_for(alg)
+    signature = bytearray(key.sign(data))
+    if flip is not None:
+        signature[flip[0]] ^= flip[1]
+    if odd == "r zero":
+        signature[:32] = bytes(32)
+    elif odd:
+        signature[32:] = bytes(32) if odd == "s zero" else CURVES["secp256r1"].order.to_bytes(32, "big")
+    changed = bytes(signature[: 64 + longer]).ljust(64 + longer, b"\0")
+
+    by_data = _verdict(key.public.verify, alg, data, changed)
+    by_digest = _verdict(key.public.verify_digest, alg, hashlib.sha256(data).digest(), changed)
+
+    assert by_digest == by_data
+    assert (by_data == "valid") == (flip is None and not longer and not odd)

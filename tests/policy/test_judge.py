@@ -13,7 +13,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.cose.sign1 import sign1
 from transparency.errors import RefusedError
 from transparency.policy.document import Issuer, Policy
-from transparency.policy.judge import Judge
+from transparency.policy.judge import Judge, conclude
 from transparency.statements.statement import Statement, sign_envelope, sign_statement
 
 KEY = PrivateKey.generate(-7)
@@ -159,3 +159,36 @@ def test_times_that_do_not_hold_now_are_refused_with_the_reason() -> None:
     assert "nbf" in refusal(claims(nbf=NOW + 1))
     assert "iat" in refusal(claims(iat=NOW + 301))
     Judge(policy()).judge(claims(iat=NOW - 10**8), NOW)
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER, PrivateKey.generate(-8), PrivateKey.generate(-35)])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_judgement_in_two_halves_with_the_digest_at_hand_is_the_same_judgement(
+    key: PrivateKey, *, damaged: bool
+) -> None:
+    made = statement(key, iat=NOW - 5)
+    if damaged:
+        made = Statement.from_bytes(made.normalised[:-1] + bytes([made.normalised[-1] ^ 1]))
+    judge = Judge(policy(issuers=(Issuer(ISS, (KEY.public, key.public)),) if key is not OTHER else policy().issuers))
+
+    def verdict(*, whole: bool) -> object:
+        try:
+            return judge.judge(made, NOW) if whole else conclude(judge.open(made, NOW, made.tbs_digest))
+        except RefusedError as error:
+            return str(error)
+
+    assert verdict(whole=False) == verdict(whole=True)
+    assert isinstance(verdict(whole=True), str) == (damaged or key is OTHER)
+
+
+def test_the_first_half_asks_all_but_the_signature_and_the_second_names_the_policy_that_was_asked() -> None:
+    """REG-21: whatever judge there is by then."""
+    forged = statement()
+    forged = Statement.from_bytes(forged.normalised[:-66] + bstr(bytes(64)))
+
+    opened = Judge(policy()).open(forged, NOW)
+    with pytest.raises(RefusedError, match=r"^signature: "):
+        conclude(opened)
+    with pytest.raises(RefusedError, match=r"^key: "):
+        Judge(policy()).open(statement(OTHER), NOW)
+    assert conclude(Judge(policy(generation=9)).open(statement(), NOW)).generation == 9

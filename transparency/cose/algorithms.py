@@ -17,7 +17,7 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, mldsa, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature, encode_dss_signature
 
 from transparency.cose import labels
 from transparency.errors import SignatureInvalidError, UnsupportedAlgorithmError
@@ -79,11 +79,18 @@ class Algorithm:
     _verifier: Callable[[Any], Verifier]
     _signer: Callable[[Any], SignFunction]
     _generate: Callable[[], RawPrivateKey]
+    # Only where what is signed is the SHA-256 digest of the data.
+    _digest_verifier: Callable[[Any], Verifier] | None = None
 
     def verifier(self, key: RawPublicKey) -> Verifier:
         """Give the check of this algorithm's signatures by ``key``, with everything that can be prepared prepared."""
         self._must_fit(kty_name(key))
         return self._verifier(key)
+
+    def digest_verifier(self, key: RawPublicKey) -> Verifier | None:
+        """Give the same check for who has the SHA-256 digest of the data; None where that is not what is signed."""
+        self._must_fit(kty_name(key))
+        return None if self._digest_verifier is None else self._digest_verifier(key)
 
     def signer(self, key: RawPrivateKey) -> SignFunction:
         """Give the function that signs with ``key``."""
@@ -137,13 +144,11 @@ def _invalid(why: str = "the signature is not by this key over these bytes") -> 
     return SignatureInvalidError(why)
 
 
-def _ecdsa(
-    curve: Curve, digest: hashes.HashAlgorithm
-) -> tuple[Callable[[Any], Verifier], Callable[[Any], SignFunction]]:
+def _ecdsa_verifier(
+    curve: Curve, digest: hashes.HashAlgorithm | Prehashed
+) -> Callable[[ec.EllipticCurvePublicKey], Verifier]:
     width, order = curve.width, curve.order
     checking = ec.ECDSA(digest)
-    # RFC 6979: the nonce comes from the message, so a poor random source cannot give the key away.
-    signing = ec.ECDSA(digest, deterministic_signing=True)
 
     def verifier(key: ec.EllipticCurvePublicKey) -> Verifier:
         key_verify = key.verify
@@ -162,6 +167,14 @@ def _ecdsa(
 
         return verify
 
+    return verifier
+
+
+def _ecdsa_signer(curve: Curve, digest: hashes.HashAlgorithm) -> Callable[[ec.EllipticCurvePrivateKey], SignFunction]:
+    width = curve.width
+    # RFC 6979: the nonce comes from the message, so a poor random source cannot give the key away.
+    signing = ec.ECDSA(digest, deterministic_signing=True)
+
     def signer(key: ec.EllipticCurvePrivateKey) -> SignFunction:
         def sign(data: bytes) -> bytes:
             r, s = decode_dss_signature(key.sign(data, signing))
@@ -169,13 +182,19 @@ def _ecdsa(
 
         return sign
 
-    return verifier, signer
+    return signer
 
 
 def _es(id_: int, name: str, curve: Curve, digest: hashes.HashAlgorithm, jose_name: str | None) -> Algorithm:
-    verifier, signer = _ecdsa(curve, digest)
     return Algorithm(
-        id_, name, curve.kty_name, jose_name, verifier, signer, lambda: ec.generate_private_key(curve.curve)
+        id_,
+        name,
+        curve.kty_name,
+        jose_name,
+        _ecdsa_verifier(curve, digest),
+        _ecdsa_signer(curve, digest),
+        lambda: ec.generate_private_key(curve.curve),
+        _ecdsa_verifier(curve, Prehashed(digest)) if isinstance(digest, hashes.SHA256) else None,
     )
 
 

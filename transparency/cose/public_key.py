@@ -37,7 +37,17 @@ _PEM: Final = re.compile(rb"-----BEGIN PUBLIC KEY-----[ \t\r]*\n[A-Za-z0-9+/=\s]
 class PublicKey:
     """A public key, its kid, and the algorithm it is restricted to, if any. Immutable; equal by thumbprint and kid."""
 
-    __slots__ = ("_given_kid", "_raw", "_verifiers", "alg", "default_alg", "kid", "kty_name", "thumbprint")
+    __slots__ = (
+        "_digest_verifiers",
+        "_given_kid",
+        "_raw",
+        "_verifiers",
+        "alg",
+        "default_alg",
+        "kid",
+        "kty_name",
+        "thumbprint",
+    )
 
     alg: int | None
     default_alg: int
@@ -62,6 +72,7 @@ class PublicKey:
         self._raw = raw
         self._given_kid = kid
         self._verifiers: dict[int, Verifier] = {each.id: each.verifier(raw) for each in fitting}
+        self._digest_verifiers: dict[int, Verifier | None] = {each.id: each.digest_verifier(raw) for each in fitting}
         self.alg = alg
         self.default_alg = fitting[0].id
         self.thumbprint = hashlib.sha256(cbor.encode(write_cose_key(raw))).digest()
@@ -76,6 +87,18 @@ class PublicKey:
             msg = f"algorithm {alg!r:.60} does not fit this {self.kty_name} key, which takes {allowed}"
             raise UnsupportedAlgorithmError(msg) from None
         check(data, signature)
+
+    def verify_digest(self, alg: int, digest: bytes, signature: bytes) -> bool:
+        """Check a signature over data whose SHA-256 *digest* is known already; raises SignatureInvalidError.
+
+        False, and nothing is checked, where the algorithm signs something else, or does not fit: then it is for
+        :meth:`verify`.
+        """
+        check = self._digest_verifiers.get(alg)
+        if check is None:
+            return False
+        check(digest, signature)
+        return True
 
     def with_kid(self, kid: bytes) -> PublicKey:
         """Give the same key under another id."""

@@ -33,8 +33,9 @@ from transparency.policy.rules import (
 )
 from transparency.statements.statement import Statement
 
-__all__ = ["FOREVER", "Judge", "Judgement", "Rules"]
+__all__ = ["FOREVER", "Judge", "Judgement", "Opened", "Rules", "conclude"]
 
+Checks = tuple[tuple[Callable[[Case], str], Rule], ...]
 ISSUER = "issuer"
 UNKNOWN_ISSUER = "the issuer (iss) is not registered with this log"
 
@@ -62,16 +63,21 @@ class Rules:
     """What one issuer's statements are judged by, in order."""
 
     issuer: Issuer
+    generation: int
     rules: tuple[Rule, ...]
     unique: bool
-    checks: tuple[tuple[Callable[[Case], str], Rule], ...]
-    """The rules again, each behind the method that is called for every statement."""
+    before: Checks
+    """The rules again, each behind the method that is called for every statement: those before the signature."""
+    after: Checks
+    """The signature, and what is asked only of what is signed."""
 
     @classmethod
     def of(cls, policy: Policy, issuer: Issuer, paths: Paths) -> Rules:
         rules = tuple(_compiled(policy, issuer, paths))
         unique = "refuse" in (policy.duplicates, issuer.duplicates)
-        return cls(issuer, rules, unique, tuple((rule.refuses, rule) for rule in rules))
+        checks = tuple((rule.refuses, rule) for rule in rules)
+        place = next(number for number, rule in enumerate(rules) if isinstance(rule, Signature))
+        return cls(issuer, policy.generation, rules, unique, checks[:place], checks[place:])
 
     @property
     def iss(self) -> str:
@@ -80,6 +86,9 @@ class Rules:
     @property
     def pattern(self) -> str:
         return self.issuer.pattern
+
+
+Opened = tuple[Rules, Case]
 
 
 class Judge:
@@ -92,15 +101,20 @@ class Judge:
 
     def judge(self, statement: Statement, now: int) -> Judgement:
         """Raise :class:`RefusedError` with rule and reason, or say under which generation and how long it holds."""
+        return conclude(self.open(statement, now))
+
+    def open(self, statement: Statement, now: int, tbs_digest: bytes | None = None) -> Opened:
+        """The first half of a judgement: all that is asked before the signature. Then :func:`conclude`.
+
+        Who has many opens all of them first: the less is done between two signatures, the more of it is still in the
+        processor's caches. Who has the *tbs_digest* already gives it.
+        """
         found = self._index.find(statement.claims.iss)
         if found is None:
             raise RefusedError(f"{ISSUER}: {UNKNOWN_ISSUER}")
-        case = Case(statement, now)
-        for refuses, rule in found.checks:
-            reason = refuses(case)
-            if reason:
-                raise RefusedError(f"{rule.name}: {reason}")
-        return Judgement(self.policy.generation, case.not_before, case.not_after, case.collateral, found.unique)
+        case = Case(statement, now, tbs_digest)
+        _check(found.before, case)
+        return found, case
 
     def reads_records_of(self, iss: str) -> bool:
         """Whether judging *iss* means reading its records: then it takes as long as they are large."""
@@ -114,6 +128,20 @@ class Judge:
     def rules_for_all(self) -> tuple[Rule, ...]:
         """What is asked of everybody, whoever it is."""
         return tuple(_accepting(self.policy, Issuer()))
+
+
+def conclude(opened: Opened) -> Judgement:
+    """The second half of a judgement: the signature, and what is asked only of what is signed."""
+    found, case = opened
+    _check(found.after, case)
+    return Judgement(found.generation, case.not_before, case.not_after, case.collateral, found.unique)
+
+
+def _check(checks: Checks, case: Case) -> None:
+    for refuses, rule in checks:
+        reason = refuses(case)
+        if reason:
+            raise RefusedError(f"{rule.name}: {reason}")
 
 
 def _compiled(policy: Policy, issuer: Issuer, paths: Paths) -> Iterator[Rule]:

@@ -34,9 +34,10 @@ class Case:
     not_after = FOREVER
     collateral = b""
 
-    def __init__(self, statement: Statement, now: int) -> None:
+    def __init__(self, statement: Statement, now: int, tbs_digest: bytes | None = None) -> None:
         self.statement = statement
         self.now = now
+        self.tbs_digest = tbs_digest
 
     def bound(self, not_before: int, not_after: int) -> None:
         """What is found holds for decision times from *not_before* to *not_after* only (REG-21)."""
@@ -225,7 +226,7 @@ class Signature:
         if case.key is None:
             return "there is no key to check it with"
         try:
-            case.statement.verify(case.key)
+            case.statement.verify(case.key, case.tbs_digest)
         except (SignatureInvalidError, UnsupportedAlgorithmError):
             return "the signature is not by the key that its kid or certificate names for this issuer"
         return ""

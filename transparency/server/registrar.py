@@ -19,7 +19,7 @@ from transparency.errors import JudgementStaleError, OverloadedError, RefusedErr
 from transparency.log.answers import Accepted
 from transparency.log.judging import LARGE_RECORD
 from transparency.policy.document import Policy
-from transparency.policy.judge import Judge, Judgement
+from transparency.policy.judge import Judge, Judgement, Opened, conclude
 from transparency.policy.keyset import ServiceKeys
 from transparency.policy.operations import reads_as_operation
 from transparency.server.access import Client, check_issuer
@@ -78,10 +78,11 @@ def refusal_of(refusal: TransparencyError, statement: Statement, limit: int) -> 
 class _UnderWay:
     """A statement that was handed over, or asked for, and what is to be done with the answer."""
 
-    __slots__ = ("answered", "client", "judgements", "patient", "refusal", "statement")
+    __slots__ = ("answered", "client", "judgements", "patient", "refusal", "statement", "tbs_digest")
 
     def __init__(self, statement: Statement, client: Client, answered: Answered, *, patient: bool) -> None:
         self.statement = statement
+        self.tbs_digest = statement.tbs_digest
         self.client = client
         self.answered = answered
         self.patient = patient
@@ -159,7 +160,12 @@ class RemoteRegistrar:
 
     def _work_on(self, some: list[_Incoming]) -> None:
         """Read all, judge all, hand all over: each stage finds its own code in the processor's caches."""
-        read: list[_UnderWay] = []
+        for under_way, judgement in self._conclude(self._open(self._read(some))):
+            self._hand_over(under_way, judgement)
+        self._flush()
+
+    def _read(self, some: list[_Incoming]) -> list[_UnderWay]:
+        read = []
         for data, client, answered, patient in some:
             try:
                 statement = Statement.from_bytes(data)
@@ -168,23 +174,35 @@ class RemoteRegistrar:
                 _tell(answered, error)
             else:
                 read.append(_UnderWay(statement, client, answered, patient=patient))
-        judged = []
+        return read
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _open(self, read: list[_UnderWay]) -> list[tuple[_UnderWay, Opened]]:
+        opened = []
         for under_way in read:
             statement = under_way.statement
             try:
                 if len(statement.payload) > LARGE_RECORD and self._policy_reads(statement):
                     asyncio.get_running_loop().create_task(self._judge_slowly(under_way))
                 else:
-                    judged.append((under_way, self._judgement(statement)))
+                    opened.append((under_way, self._opened(under_way)))
             except RefusedError as error:
                 self._ask(under_way, error)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
                 _tell(under_way.answered, error)
-        for under_way, judgement in judged:
-            self._hand_over(under_way, judgement)
-        self._flush()
+        return opened
 
-    # -- judging -------------------------------------------------------------------------------------------------
+    def _conclude(self, opened: list[tuple[_UnderWay, Opened]]) -> list[tuple[_UnderWay, Judgement]]:
+        judged = []
+        for under_way, one in opened:
+            try:
+                judged.append((under_way, conclude(one)))
+            except RefusedError as error:
+                self._ask(under_way, error)
+            except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
+                _tell(under_way.answered, error)
+        return judged
 
     def _policy(self) -> Policy:
         return self._current().policy
@@ -197,15 +215,18 @@ class RemoteRegistrar:
     def _policy_reads(self, statement: Statement) -> bool:
         return self._current().reads_records_of(statement.iss)
 
-    def _judgement(self, statement: Statement) -> Judgement:
-        judge, keys = self._current(), self._keys
+    def _opened(self, under_way: _UnderWay) -> Opened:
+        judge, keys, statement = self._current(), self._keys, under_way.statement
         if keys is not None and reads_as_operation(statement, keys):
             raise RefusedError("what the service states about itself is registered by the service alone")
-        return judge.judge(statement, max(int(time.time()), self._time))
+        return judge.open(statement, max(int(time.time()), self._time), under_way.tbs_digest)
+
+    def _judgement(self, under_way: _UnderWay) -> Judgement:
+        return conclude(self._opened(under_way))
 
     async def _judge_slowly(self, under_way: _UnderWay) -> None:
         try:
-            judgement = await asyncio.to_thread(self._judgement, under_way.statement)
+            judgement = await asyncio.to_thread(self._judgement, under_way)
         except RefusedError as error:
             self._ask(under_way, error)
         except TransparencyError as error:
@@ -227,7 +248,7 @@ class RemoteRegistrar:
             Handed(
                 number,
                 statement.entry,
-                statement.tbs_digest,
+                under_way.tbs_digest,
                 statement.normalised,
                 *judgement,
                 under_way.patient,
@@ -296,7 +317,7 @@ class RemoteRegistrar:
             _tell(under_way.answered, JudgementStaleError("the policy is changing too fast to judge this statement"))
             return
         try:
-            self._hand_over(under_way, self._judgement(under_way.statement))
+            self._hand_over(under_way, self._judgement(under_way))
         except RefusedError as error:
             self._ask(under_way, error)
         except TransparencyError as error:

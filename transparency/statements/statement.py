@@ -123,9 +123,14 @@ class Statement(NamedTuple):
         """Shared by every signature over the same headers and payload: how siblings are found (LEAF-7)."""
         return hashlib.sha256(self.to_be_signed).digest()
 
-    def verify(self, key: PublicKey) -> None:
-        """Check the issuer's signature over the protected bytes *as received* (SS-8)."""
-        key.verify(self.alg, self.to_be_signed, self.message.signature)
+    def verify(self, key: PublicKey, tbs_digest: bytes | None = None) -> None:
+        """Check the issuer's signature over the protected bytes *as received* (SS-8).
+
+        Who has the *tbs_digest* gives it: mostly it is what is signed, and then nothing is hashed again.
+        """
+        signature = self.message.signature
+        if tbs_digest is None or not key.verify_digest(self.alg, tbs_digest, signature):
+            key.verify(self.alg, self.to_be_signed, signature)
 
 
 def normalise(protected: bytes, payload: bytes | None, signature: bytes) -> bytes:
