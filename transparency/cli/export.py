@@ -70,10 +70,10 @@ def command(
         raise CommandError(Exit.NEGATIVE, str(error)) from error
     except StoreError as error:
         raise CommandError(
-            Exit.CANNOT_WRITE, str(error), "What was written before stays; the next run goes on."
+            Exit.CANNOT_WRITE, str(error), "What was written before stays, and the next run goes on from there."
         ) from error
     except OSError as error:
-        raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", DISK) from error
+        raise CommandError(Exit.CANNOT_WRITE, f"{error.filename or target}: {error.strerror}", DISK) from error
     _show(target, result, as_json=as_json)
 
 

@@ -19,6 +19,7 @@ from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, print_jso
 from transparency.cli.settings import json_option
 from transparency.cli.trust import load_trust, trust_options
 from transparency.cli.verify_evidence import is_evidence, verify_evidence
+from transparency.cli.verify_fetch import Complete, fetch_options, fetching
 from transparency.cli.verify_inputs import earlier_beside, expand, find_payload, is_bundle
 from transparency.cli.verify_many import MARKS, STYLES, verify_many
 from transparency.cli.verify_witnesses import find_proofs, keep_seen, load_policy, load_seen, witness_options
@@ -58,6 +59,7 @@ _LINE_STYLES = {"✓": GOOD, "✗": BAD, "!": UNSURE, "·": DIM}
     help="A consistency receipt: from a receipt under a compromised key to a head of a good one, or from a tree seen.",
 )
 @witness_options()
+@fetch_options()
 @click.option("--receipt-only", is_flag=True, help="Signature and inclusion only, not the record.")
 @click.option("--statement-only", is_flag=True, help="The statement only: it has no receipt yet.")
 @click.option("--strict", is_flag=True, help="Hold other services' statements to the RFC 9943 profile too.")
@@ -67,8 +69,8 @@ def command(
     files: tuple[str, ...], log_key: tuple[str, ...], issuer_key: tuple[str, ...], issuer_root: tuple[str, ...],
     trust: str | None, payload: str | None, disclosure: tuple[str, ...], earlier: tuple[str, ...],
     consistency: tuple[str, ...], witness_policy: str | None, proof: str | None, state: str | None,
-    log_vkey: tuple[str, ...], receipt_only: bool, statement_only: bool, strict: bool, quiet: bool,
-    as_json: bool,
+    log_vkey: tuple[str, ...], log: str | None, cacert: str | None, receipt_only: bool, statement_only: bool,
+    strict: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Verify transparent statements, offline. FILE may be a folder, or "-" for standard input.
 
@@ -84,12 +86,13 @@ def command(
         raise click.exceptions.Exit(verify_evidence(files, log_vkey, witness_policy, as_json=as_json))
     if log_vkey:
         raise CommandError(Exit.USAGE, "--log-vkey is for evidence files", "Receipts are checked by --log-key.")
-    if receipt_only and statement_only:
-        raise CommandError(Exit.USAGE, "--receipt-only and --statement-only exclude each other")
+    if statement_only and (receipt_only or log is not None):
+        raise CommandError(Exit.USAGE, "--statement-only and --receipt-only or --log exclude each other")
     asked = {"--payload": payload, "--disclosure": disclosure, "--earlier": earlier, "--proof": proof}
     if any(is_bundle(Path(file)) for file in files):
         _refuse_beside(
-            files, asked | {"--state": state, "--consistency": consistency, "--statement-only": statement_only}
+            files,
+            asked | {"--state": state, "--consistency": consistency, "--statement-only": statement_only, "--log": log},
         )
         from transparency.cli.verify_bundle import verify_bundle
 
@@ -110,18 +113,20 @@ def command(
         verifier = Verifier(store, options, consistency=given, witness_policy=policy, seen=seen)
     except TransparencyError as error:
         raise CommandError(Exit.BAD_INPUT, f"--consistency: {error}", "`GET /consistency` gives it.") from error
-    if len(names) == 1:
-        report, beside = _verify(verifier, names[0], payload, disclosure, earlier, proof)
+    with fetching(log, cacert, witnessed=policy is not None) as complete:
+        if len(names) == 1:
+            report, beside = _verify(verifier, names[0], payload, disclosure, earlier, proof, complete)
+            keep_seen(state, seen)
+            _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
+            if report.verdict == "cannot-tell" and not as_json:
+                _hint(store)
+            raise click.exceptions.Exit(report.exit_code)
+        # Trees that were seen are remembered here, standard input is this process's, and so is a connection.
+        alone = seen is not None or STDIO in names or complete is not None
+        outcome = partial(_outcome, verifier, complete)
+        code = verify_many(outcome, names, as_json=as_json, processes=1 if alone else None)
         keep_seen(state, seen)
-        _print_one(names[0], report, beside, quiet=quiet, as_json=as_json)
-        if report.verdict == "cannot-tell" and not as_json:
-            _hint(store)
-        raise click.exceptions.Exit(report.exit_code)
-    # Trees that were seen are remembered here, and standard input is this process's.
-    alone = seen is not None or STDIO in names
-    code = verify_many(partial(_outcome, verifier), names, as_json=as_json, processes=1 if alone else None)
-    keep_seen(state, seen)
-    raise click.exceptions.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def _refuse_beside(files: Sequence[str], others: Mapping[str, object]) -> None:
@@ -148,11 +153,14 @@ def _verify(
     disclosure: Sequence[str] = (),
     earlier: Sequence[str] = (),
     proof: str | None = None,
+    complete: Complete | None = None,
 ) -> tuple[Report, str | None]:
     data = read_input(file)
     if not data.startswith(SIGN1_HEAD):
         raise _not_a_statement("standard input" if file == STDIO else file, data)
     record, path = find_payload(file, data) if payload is None else (read_input(payload, may_be_empty=True), payload)
+    if complete is not None:
+        data = complete(data, record)
     statements = chain((read_input(name) for name in earlier), earlier_beside(file, data))
     disclosures = [_disclosed(name) for name in disclosure]
     proofs = find_proofs(file, proof)
@@ -177,10 +185,10 @@ def _not_a_statement(name: str, data: bytes) -> CommandError:
     return CommandError(Exit.BAD_INPUT, message, "`transparency inspect FILE` shows what a file is.")
 
 
-def _outcome(verifier: Verifier, file: str) -> Report | CommandError:
+def _outcome(verifier: Verifier, complete: Complete | None, file: str) -> Report | CommandError:
     """One of many: a file that cannot be read does not keep the others from being verified."""
     try:
-        return _verify(verifier, file, None)[0]
+        return _verify(verifier, file, None, complete=complete)[0]
     except CommandError as error:
         return error
 

@@ -40,8 +40,8 @@ from transparency.log.static_statements import Statements
 from transparency.log.static_target import FolderTarget, Target
 from transparency.log.static_writer import Writer
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
-from transparency.merkle.proofs import inclusion_path
-from transparency.merkle.tiles import HEIGHT, WIDTH, TileHashes, tile_path, widths
+from transparency.merkle.proofs import inclusion_path, root_at
+from transparency.merkle.tiles import HEIGHT, WIDTH, TileHashes, tile_path, tile_width, widths
 from transparency.notes.bundle import write_bundle
 from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.notes.paths import CHECKPOINT, entries_path
@@ -111,16 +111,12 @@ class _Run:
     def run(self) -> Exported:
         size, before = self._tree.size, 0 if self._there is None else self._there.checkpoint.size
         result = Exported(self._tree.origin, size, before)
+        if self._source.root_at(size) != self._tree.root:
+            raise StoreError("the log's tiles do not give the root of its checkpoint; nothing was written")
+        self._check_history(before)
         if before > size:
             result.ahead = True
             return result
-        if self._source.root_at(size) != self._tree.root:
-            raise StoreError("the log's tiles do not give the root of its checkpoint; nothing was written")
-        if before and self._source.root_at(before) != self._there_root():
-            raise LogUnusableError(
-                f"{self._target.name} holds another history of {self._tree.origin}: its tree of {before} entries is "
-                "not how this log begins; keep it as evidence, and export to another place"
-            )
         if self._fresh:
             self._note()
         if size > before or self._fresh:
@@ -170,8 +166,23 @@ class _Run:
             raise StoreError(f"{self._target.name} holds a checkpoint of {signed.checkpoint.origin}")
         return signed
 
-    def _there_root(self) -> bytes:
-        return b"" if self._there is None else self._there.checkpoint.root
+    def _check_history(self, before: int) -> None:
+        """One of the two trees, the log's and the target's, is how the other begins."""
+        if self._there is None or not before:
+            return
+        if before <= self._tree.size:
+            same = self._source.root_at(before) == self._there.checkpoint.root
+        else:
+            same = root_at(self._tree.size, TileHashes(self._their_tile)) == self._tree.root
+        if not same:
+            raise LogUnusableError(
+                f"{self._target.name} holds another history of {self._tree.origin}: its tree of {before} entries and "
+                f"this log's of {self._tree.size} contradict each other; keep both as evidence, and export elsewhere"
+            )
+
+    def _their_tile(self, level: int, index: int) -> bytes | None:
+        size = 0 if self._there is None else self._there.checkpoint.size
+        return self._target.get(tile_path(level, index, tile_width(level, index, size)))
 
     # -- bundles -------------------------------------------------------------------------------------------------
 
