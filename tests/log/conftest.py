@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.log.stores import STORES, Opener
+from tests.log.stores import LAGGING, STORES, Opener
 from transparency.log.store import Store
 
 
-@pytest.fixture(params=STORES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every store, or those that a test names: ``lagging_store`` is one whose index is behind its commits."""
+    if "opener" in metafunc.fixturenames:
+        metafunc.parametrize("opener", LAGGING if "lagging_store" in metafunc.fixturenames else STORES, indirect=True)
+
+
+@pytest.fixture
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     """Stores over the same data; each is closed afterwards."""
     open_store = STORES[request.param](tmp_path)
@@ -28,4 +34,9 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
 
 @pytest.fixture
 def store(opener: Opener) -> Store:
+    return opener()
+
+
+@pytest.fixture
+def lagging_store(opener: Opener) -> Store:
     return opener()

@@ -1,7 +1,7 @@
 """The stores that the contract is held against, and batches to hold it with.
 
 A further store is added by one line in ``STORES``: a function that gives, for an empty folder, an opener of stores
-over one and the same empty data (size 0, epoch 0).
+over one and the same empty data (size 0, epoch 0). PostgreSQL's is a database of its own in the process's server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from transparency.log import schema
+from transparency.log import postgres_schema, schema
+from transparency.log.postgres import PostgresStore
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Commit, IntakeRow, Kind, NewEntry, Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT, leaf_hash
@@ -19,6 +20,7 @@ from transparency.policy.judge import Judgement
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 from transparency.testing import FaultyStore, MemoryStore
+from transparency.testing.postgres import shared_server
 
 Opener = Callable[[], Store]
 
@@ -39,11 +41,21 @@ def _sqlite(folder: Path) -> Opener:
     return lambda: SqliteStore(path)
 
 
+def _postgres(_: Path) -> Opener:
+    url = shared_server().new_database()
+    postgres_schema.create(url, EMPTY_ROOT)
+    return lambda: PostgresStore(url)
+
+
 STORES: dict[str, Callable[[Path], Opener]] = {
     "memory": _memory,
     "faulty": _wrapped,
     "sqlite": _sqlite,
+    "postgres": _postgres,
 }
+
+# Stores whose digest index is written after the commit, not in it.
+LAGGING = [name for name in STORES if name != "postgres"]
 
 
 def entry_of(n: int) -> Entry:

@@ -106,6 +106,10 @@ class PostgresServer:
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self.url(database), autocommit=True)
 
+    def change(self, **settings: str) -> None:
+        """Settings for the next time it is started."""
+        self._settings.update(settings)
+
     def resume(self) -> None:
         """Start the server over the data it has."""
         for tries_left in reversed(range(_TRIES)):

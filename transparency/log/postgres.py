@@ -1,0 +1,307 @@
+"""The shared store: PostgreSQL, for a log whose front ends are on several machines, or whose machine may die.
+
+As SQLite's (sqlite.py) it has three sessions: the writer's belongs to the sequencer's thread, the reader's to whoever
+reads a row, the scanner's to who reads many. A store fails once and is then done with: a session that broke is not
+opened again behind the caller's back, because what it was about to do is in doubt.
+
+The digest index is part of each commit here, so it never lags. READ COMMITTED is enough: the compare-and-swap locks
+the tip's row first, and whoever comes second sees what the first one left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, LiteralString, cast
+
+import psycopg
+
+from transparency.errors import LogUnusableError, TipMovedError
+from transparency.log import postgres_checkpoints, postgres_erasing, postgres_intake, postgres_rows, postgres_schema
+from transparency.log.postgres_connection import (
+    NAME,
+    READER,
+    SCANNER,
+    WRITER,
+    Connection,
+    check_server,
+    check_url,
+    connect,
+    words,
+)
+from transparency.log.postgres_rows import COPY_ENTRIES, COPY_STATEMENTS, ENTRIES, HEAD_COLUMNS, INTAKE_COLUMNS
+from transparency.log.postgres_transaction import Run, Transaction, unreadable
+from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+_CHUNK: Final = 1024
+_FETCH: Final = 64
+_PAGE_BYTES: Final = 8 * 1024 * 1024
+_TIP: Final = "SELECT size, root, epoch FROM tip"
+_CAS: Final = "UPDATE tip SET size = %s, root = %b WHERE size = %s AND root = %b AND epoch = %s"
+_TILES: Final = (
+    "INSERT INTO tiles SELECT * FROM unnest(%s::smallint[], %s::bigint[], %b::bytea[])"
+    " ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes"
+)
+_HEAD: Final = (
+    "INSERT INTO heads VALUES (%s, %b, %s, %b, %b, %b,"
+    " coalesce((SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1), 0))"
+)
+
+
+class PostgresStore:
+    @classmethod
+    def for_reading(cls, url: str, name: str = NAME) -> PostgresStore:
+        """For who looks only: the schema stays as it is, and the server may be a standby."""
+        return cls(url, name, writes=False)
+
+    def __init__(self, url: str, name: str = NAME, *, writes: bool = True) -> None:
+        """*name* is what the sessions are called in pg_stat_activity, for who has to end them."""
+        check_url(url)
+        opened: list[Connection] = []
+        try:
+            opened.extend(connect(url, name, settings) for settings in (READER, SCANNER, *([WRITER] if writes else [])))
+            self._reader, self._scanner, self._writer = opened[0], opened[1], opened[-1]
+            check_server(self._writer, writes=writes)
+            if writes:
+                postgres_schema.migrate(self._writer)
+            postgres_schema.check_version(postgres_schema.version(self._reader))
+        except BaseException as error:
+            for connection in opened:
+                connection.close()
+            if isinstance(error, psycopg.Error):
+                raise LogUnusableError(f"the log's database cannot be opened: {words(error)}") from error
+            raise
+        self._reading, self._scanning = threading.Lock(), threading.Lock()
+
+    # -- writes: the sequencer's thread only ---------------------------------------------------------------------
+
+    def take_over(self) -> Tip:
+        with self._transaction() as run:
+            return postgres_rows.tip(run("UPDATE tip SET epoch = epoch + 1 RETURNING size, root, epoch").fetchone())
+
+    def commit(self, batch: Commit) -> None:
+        expected, head = batch.expected, batch.head
+        with self._transaction() as run:
+            moved = run(_CAS, (head.size, head.root, expected.size, expected.root, expected.epoch))
+            if moved.rowcount != 1:
+                raise TipMovedError("another writer has moved the tip of this log; this process must stop")
+            if batch.entries:
+                self._copy(COPY_ENTRIES, postgres_rows.pack_entries(expected.size, batch.entries))
+                self._copy(COPY_STATEMENTS, postgres_rows.pack_statements(expected.size, batch.entries))
+            self._put_collateral(run, batch)
+            if batch.tiles:
+                places = list(batch.tiles)
+                run(
+                    _TILES,
+                    ([level for level, _ in places], [index for _, index in places], list(batch.tiles.values())),
+                )
+            run(_HEAD, (head.size, head.root, head.time, head.kid, head.protected, head.signature))
+            postgres_intake.remove(run, batch.intake_done)
+
+    def extend_index(self, upto: int) -> None:
+        """Nothing to do: it is part of each commit."""
+
+    def index_some(
+        self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
+    ) -> None:
+        """Likewise."""
+
+    def intake_add(self, rows: Sequence[IntakeRow]) -> None:
+        with self._transaction() as run:
+            postgres_intake.add(run, rows)
+
+    def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None:
+        with self._transaction() as run:
+            postgres_intake.fail(run, failures, time)
+
+    def intake_remove(self, entries: Sequence[Entry]) -> None:
+        with self._transaction() as run:
+            postgres_intake.remove(run, entries)
+
+    def intake_forget(self, failed_before: int) -> None:
+        with self._transaction() as run:
+            postgres_intake.forget(run, failed_before)
+
+    def erase(self, indexes: Sequence[int]) -> None:
+        with self._transaction() as run:
+            postgres_erasing.erase(run, indexes)
+
+    def scrub(self) -> str:
+        return postgres_erasing.scrub(self._writer)
+
+    def note_erased(self, upto: int) -> None:
+        with self._transaction() as run:
+            run("UPDATE erased SET upto = %s", (upto,))
+
+    def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
+        with self._transaction() as run:
+            postgres_checkpoints.put(run, size, note, witnessed=witnessed)
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def tip(self) -> Tip:
+        return postgres_rows.tip(self._one(_TIP))
+
+    def entry(self, index: int) -> StoredEntry | None:
+        row = self._one(f"{ENTRIES} WHERE entries.idx = %s", (index,))
+        return postgres_rows.stored(row) if row else None
+
+    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
+        sql = f"{ENTRIES} WHERE entries.idx >= %s AND entries.idx < %s ORDER BY entries.idx"
+        while start < stop:
+            upto = min(start + _CHUNK, stop)
+            rows = self._some(sql, (start, upto), _PAGE_BYTES)
+            yield from map(postgres_rows.stored, rows)
+            # Rows that are missing are the caller's to notice.
+            start = rows[-1][0] + 1 if rows else upto
+
+    def digests(self, start: int, stop: int) -> list[Entry]:
+        sql = "SELECT entry FROM entries WHERE idx >= %s AND idx < %s ORDER BY idx"
+        return [Entry(entry) for (entry,) in self._all(sql, (start, stop))]
+
+    def admitted(self, start: int, stop: int) -> list[Admitted]:
+        sql = "SELECT idx, kind, generation, collateral FROM entries WHERE idx >= %s AND idx < %s ORDER BY idx"
+        # Rows are tuples as they come: making each another would cost as much as reading it.
+        return cast("list[Admitted]", self._all(sql, (start, stop)))
+
+    def documents(self, kind: Kind) -> list[StoredEntry]:
+        rows = self._all(f"{ENTRIES} WHERE kind <> 0 AND kind = %s ORDER BY entries.idx", (int(kind),))
+        return [postgres_rows.stored(row) for row in rows]
+
+    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
+        sql = f"{ENTRIES} WHERE kind <> 0 AND kind = %s AND entries.idx < %s ORDER BY entries.idx DESC LIMIT %s"
+        return [postgres_rows.stored(row) for row in self._all(sql, (int(kind), before, most))]
+
+    def tile(self, level: int, index: int) -> bytes | None:
+        row = self._one("SELECT hashes FROM tiles WHERE level = %s AND idx = %s", (level, index))
+        return row[0] if row else None
+
+    def head(self, size: int) -> SignedHead | None:
+        return self._head("WHERE size = %s", (size,))
+
+    def head_covering(self, index: int) -> SignedHead | None:
+        return self._head("WHERE size > %s ORDER BY size LIMIT 1", (index,))
+
+    def newest_head(self) -> SignedHead | None:
+        return self._head("ORDER BY size DESC LIMIT 1", ())
+
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
+        sql = f"SELECT {HEAD_COLUMNS} FROM heads WHERE size > %s ORDER BY size LIMIT {_CHUNK}"
+        while rows := self._all(sql, (after,)):
+            yield from (SignedHead(*row) for row in rows)
+            after = rows[-1][0]
+
+    def heads_made(self) -> int:
+        row = self._one("SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1")
+        return int(row[0]) if row else 0
+
+    def find(self, entry: Entry) -> int | None:
+        row = self._one("SELECT idx FROM entries WHERE entry = %b", (entry,))
+        return row[0] if row else None
+
+    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+        if not entries:
+            return {}
+        rows = self._all("SELECT entry, idx FROM entries WHERE entry = ANY(%b)", (list(entries),))
+        return {Entry(entry): index for entry, index in rows}
+
+    def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
+        sql = "SELECT idx, entry FROM entries WHERE tbs = %b AND tbs <> '' ORDER BY idx LIMIT %s"
+        return [(index, Entry(entry)) for index, entry in self._all(sql, (tbs_digest, most))]
+
+    def erased_upto(self) -> int:
+        row = self._one("SELECT upto FROM erased")
+        return int(row[0]) if row else 0
+
+    def indexed_size(self) -> int:
+        return self.tip().size
+
+    def intake_get(self, entry: Entry) -> IntakeRow | None:
+        row = self._one(f"SELECT {INTAKE_COLUMNS} FROM intake WHERE entry = %b", (entry,))
+        return postgres_rows.intake(row) if row else None
+
+    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
+        return [postgres_rows.intake(row) for row in self._some(postgres_intake.PENDING, (), most_bytes)]
+
+    def intake_sizes(self) -> dict[Entry, int]:
+        return {Entry(entry): size for entry, size in self._all(postgres_intake.SIZES, ())}
+
+    def newest_checkpoint(self) -> bytes | None:
+        row = self._one(postgres_checkpoints.NEWEST)
+        return row[0] if row else None
+
+    def checkpoint_covering(self, index: int) -> bytes | None:
+        row = self._one(postgres_checkpoints.COVERING, (index,))
+        return row[0] if row else None
+
+    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        while rows := self._all(postgres_checkpoints.PAGE, (after,)):
+            yield from ((size, note) for size, note in rows)
+            after = rows[-1][0]
+
+    def close(self) -> None:
+        for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):
+            with lock:
+                connection.close()
+        self._writer.close()
+
+    # -- plumbing ------------------------------------------------------------------------------------------------
+
+    def _transaction(self) -> Transaction:
+        return Transaction(self._writer)
+
+    def _copy(self, statement: LiteralString, rows: bytes) -> None:
+        with self._writer.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.write(rows)
+
+    def _put_collateral(self, run: Run, batch: Commit) -> None:
+        contents = {postgres_rows.address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
+        if contents:
+            run(
+                "INSERT INTO collateral SELECT * FROM unnest(%b::bytea[], %b::bytea[]) ON CONFLICT DO NOTHING",
+                (list(contents), list(contents.values())),
+            )
+
+    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        with self._read(sql, parameters) as cursor:
+            return cursor.fetchone()
+
+    def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._read(sql, parameters) as cursor:
+            return cursor.fetchall()
+
+    @contextlib.contextmanager
+    def _read(self, sql: str, parameters: Sequence[Any]) -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
+        try:
+            with self._reading:
+                yield self._reader.execute(sql, parameters, binary=True)
+        except Exception as error:
+            raise unreadable(error) from error
+
+    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[tuple[Any, ...]]:
+        """Rows until their byte strings reach *most_bytes*: at least one, if there is any."""
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        try:
+            with (
+                self._scanning,
+                self._scanner.transaction(),
+                # On the server, which then sends no more than is taken.
+                self._scanner.cursor("scan", binary=True) as cursor,
+            ):
+                cursor.execute(sql, parameters)
+                while size < most_bytes and (some := cursor.fetchmany(_FETCH)):
+                    for row in some:
+                        if size < most_bytes:
+                            rows.append(row)
+                            size += sum(len(value) for value in row if isinstance(value, bytes))
+        except Exception as error:
+            raise unreadable(error) from error
+        return rows
+
+    def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
+        row = self._one(f"SELECT {HEAD_COLUMNS} FROM heads {clause}", parameters)
+        return SignedHead(*row) if row else None

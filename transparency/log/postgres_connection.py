@@ -1,0 +1,130 @@
+"""Sessions with PostgreSQL: how a store connects, what its sessions are set to, and which servers are refused.
+
+A server that may forget what it acknowledged is no place for a log: every receipt would be a promise that a power cut
+breaks. So who writes looks at the settings that decide about it, each time it connects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, LiteralString
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from transparency.errors import LogUnusableError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+SCHEMES: Final = ("postgresql", "postgres")
+OLDEST: Final = 14
+NAME: Final = "transparency"
+_SECRETS: Final = ("password", "sslpassword")
+# A peer that vanished is noticed within seconds, not within TCP's two hours.
+_ALIVE: Final[dict[str, str | int]] = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 5_000,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+}
+# Of the session that writes. One that was stopped inside a transaction holds up others for no longer than this.
+WRITER: Final[dict[str, str]] = {
+    "idle_in_transaction_session_timeout": "5s",
+    "lock_timeout": "10s",
+    "statement_timeout": "30s",
+}
+READER: Final[dict[str, str]] = {"default_transaction_read_only": "on", "statement_timeout": "30s"}
+# A page of a scan is read between two steps of whoever wants it.
+SCANNER: Final[dict[str, str]] = {
+    "default_transaction_read_only": "on",
+    "idle_in_transaction_session_timeout": "60s",
+    "statement_timeout": "300s",
+}
+
+
+def connect(url: str, name: str, settings: dict[str, str]) -> Connection:
+    """A session in autocommit, called *name* in pg_stat_activity. What the URL says of the connection itself stays."""
+    try:
+        said = conninfo_to_dict(url)
+        # Warnings must arrive: one of them takes a commit back (postgres_transaction.py).
+        options = " ".join(f"-c {key}={value}" for key, value in {**settings, "client_min_messages": "warning"}.items())
+        given = {key: value for key, value in _ALIVE.items() if key not in said}
+        info = make_conninfo(
+            url, **given, application_name=name, options=f"{said.get('options') or ''} {options}".strip()
+        )
+        return psycopg.connect(info, autocommit=True)
+    except psycopg.Error as error:
+        raise LogUnusableError(f"PostgreSQL cannot be reached at {without_password(url)}: {words(error)}") from error
+
+
+def check_server(connection: Connection, *, writes: bool) -> None:
+    """Refuse a server that is too old; for who *writes*, also one that could lose what it acknowledged."""
+    version = connection.info.server_version // 10_000
+    if version < OLDEST:
+        raise LogUnusableError(f"this is PostgreSQL {version}; a log needs {OLDEST} or newer")
+    if not writes:
+        return
+    if _ask(connection, "SELECT pg_is_in_recovery()::text") == "true":
+        raise LogUnusableError(
+            "this PostgreSQL is a standby and can be read only; name the primary, or all of them and "
+            "target_session_attrs=read-write"
+        )
+    for name in ("fsync", "full_page_writes"):
+        if _ask(connection, "SELECT current_setting(%s)", name) != "on":
+            raise LogUnusableError(
+                f"this PostgreSQL has {name}=off: what it acknowledged may be gone after a crash. Set {name}=on in "
+                "postgresql.conf and reload it"
+            )
+    commits = _ask(connection, "SELECT current_setting(%s)", "synchronous_commit")
+    standbys = _ask(connection, "SELECT current_setting(%s)", "synchronous_standby_names")
+    if commits == "off" or (commits == "local" and standbys):
+        raise LogUnusableError(
+            f"this PostgreSQL has synchronous_commit={commits}: it acknowledges what is not yet kept"
+            f"{' by its standby' if commits == 'local' else ''}. Set synchronous_commit=on for this database or user"
+        )
+
+
+def is_url(text: str) -> bool:
+    return text.partition("://")[0] in SCHEMES and "://" in text
+
+
+def check_url(url: str) -> str:
+    """*url*, if it is one of PostgreSQL's that libpq can read."""
+    if not is_url(url):
+        raise LogUnusableError("a database is named by a URL such as postgresql://user@host/name")
+    try:
+        conninfo_to_dict(url)
+    except psycopg.Error as error:
+        # libpq's words would repeat the URL, and a password in it.
+        raise LogUnusableError("the URL of the database is not of the form postgresql://user@host/name") from error
+    return url
+
+
+def without_password(url: str) -> str:
+    """What may be written into a file or a message."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in _SECRETS]
+    return urlunsplit(
+        (parts.scheme, user.partition(":")[0] + at + host, parts.path, urlencode(query, quote_via=quote), "")
+    )
+
+
+def password_of(url: str) -> str | None:
+    password = conninfo_to_dict(check_url(url)).get("password")
+    return None if password is None else str(password)
+
+
+def words(error: BaseException) -> str:
+    """What is wrong, in one line, without parameters or values: a password or a payload could be among them."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return error.diag.message_primary
+    if isinstance(error, psycopg.OperationalError):
+        return "no connection"
+    return type(error).__name__
+
+
+def _ask(connection: Connection, query: LiteralString, *values: str) -> str:
+    row = connection.execute(query, values).fetchone()
+    return str(row[0]) if row else ""
