@@ -26,6 +26,7 @@ PHASES = (
     "commit done, mark not begun",
     "mark",
     "extend_index",
+    "index_some",
     "intake_add",
     "intake_remove",
     "intake_forget",

@@ -29,7 +29,7 @@ SIZES = (253, 254, 255, 256)
 MARK = "mark"
 IN_OPENING = [("take_over", 1), ("extend_index", 1), ("intake_forget", 1)]
 IN_SERVICE = [
-    *((method, nth) for method in ("commit", MARK, "extend_index") for nth in (1, 2, 3)),
+    *((method, nth) for method in ("commit", MARK, "index_some") for nth in (1, 2, 3)),
     *((method, 1) for method in ("intake_add", "intake_fail", "intake_remove")),
     ("intake_add", 2),
 ]

@@ -239,6 +239,25 @@ def test_the_index_never_goes_back(store: Store) -> None:
     assert store.indexed_size() == 5
 
 
+def test_an_index_takes_rows_in_any_order_and_again_and_is_told_when_it_has_all(lagging_store: Store) -> None:
+    store = lagging_store
+    batch = batch_of(store.take_over(), 4)
+    store.commit(batch)
+    rows = [(new.entry, index) for index, new in enumerate(batch.entries)]
+    signed = [(new.tbs_digest, index) for index, new in enumerate(batch.entries)]
+
+    store.index_some(rows[2:], signed[2:], None)
+    assert store.indexed_size() == 0
+    assert store.find_some([new.entry for new in batch.entries]) == {rows[2][0]: 2, rows[3][0]: 3}
+    store.index_some(rows, signed, 4)
+    store.index_some([], [], 2)
+
+    assert store.indexed_size() == 4
+    store.extend_index(4)
+    assert [store.find(new.entry) for new in batch.entries] == [0, 1, 2, 3]
+    assert store.siblings(batch.entries[1].tbs_digest, 10) == [(1, batch.entries[1].entry)]
+
+
 def test_siblings_are_all_entries_over_the_same_signed_bytes_in_order(store: Store) -> None:
     """LEAF-7."""
     batch = batch_of(store.take_over(), 3)

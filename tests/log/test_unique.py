@@ -160,7 +160,7 @@ async def test_what_stands_in_the_tree_is_answered_with_its_place_and_not_put_th
         place = await put(log, signed.first)
         size = log.newest_head().size
         if indexed:
-            await log.sequencer._extend_index(size)
+            await log.sequencer.index_all()
         judgement = Judgement(log.policy.generation, 0, FOREVER, unique=True)
         again, other = await asyncio.gather(
             log.sequencer.submit(Candidate(signed.first, judgement)), log.register(made.issuer.sign(b"another"))

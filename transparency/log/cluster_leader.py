@@ -54,7 +54,7 @@ class Leader:
         )
         self.manifests = Manifests(around.store, around.origin, around.published, around.operate, around.clock)
         self.erasures = Erasures(
-            around.store, Folder(around.folder), around.origin, around.operate, self.sequencer.write, around.clock
+            around.store, Folder(around.folder), around.origin, around.operate, self.sequencer, around.clock
         )
         self.sequencer.on_published.append(self.manifests.grown)
 

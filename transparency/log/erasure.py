@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from transparency.errors import MalformedError, RefusedError
 from transparency.log.answers import Registered
@@ -36,7 +36,15 @@ _MOST_SIBLINGS: Final = 1_000
 _logger = logging.getLogger("transparency.erasure")
 
 Operate = Callable[[str, bytes], Awaitable[Registered]]
-Write = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+
+
+class Writing(Protocol):
+    """Of the sequencer: its writer, and its hand on the derived indexes."""
+
+    def write(self, job: Callable[[], Any]) -> Coroutine[Any, Any, Any]: ...
+    def index_all(self) -> Coroutine[Any, Any, None]: ...
+
+
 """Runs one write on the thread that writes."""
 
 
@@ -64,13 +72,22 @@ class Outcome:
 
 
 class Erasures:
-    def __init__(self, store: Store, folder: Folder, origin: str, operate: Operate, write: Write, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folder: Folder,
+        origin: str,
+        operate: Operate,
+        sequencer: Writing,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._folder = folder
         self._artifacts = ArtifactStore(folder.artifacts)
         self._origin = origin
         self._operate = operate
-        self._write = write
+        self._write = sequencer.write
+        self._index_all = sequencer.index_all
         self._clock = clock
         self._lock = asyncio.Lock()
         self._acts: set[asyncio.Task[Outcome]] = set()
@@ -134,9 +151,8 @@ class Erasures:
             return Outcome(registered, await self._carry_out() if request.last else "")
 
     async def _catch_up(self) -> None:
-        """Entries and siblings are found by indexes that may lag by the last second."""
-        size = self._store.tip().size
-        await self._write(lambda: self._store.extend_index(size))
+        """Entries and siblings are found by indexes that may lag; and what is erased must not come into them later."""
+        await self._index_all()
 
     async def _carry_out(self) -> str:
         loop = asyncio.get_running_loop()

@@ -80,11 +80,14 @@ class Log:
         data: Path,
         *,
         watermark: Path | None = None,
+        db: str | None = None,
         clock: Clock = system_clock,
         allow_lost_key: bool = False,
         passphrase: Passphrase | None = None,
     ) -> Log:
-        opened = open_log(data, clock=clock, watermark=watermark, allow_lost_key=allow_lost_key, passphrase=passphrase)
+        opened = open_log(
+            data, clock=clock, watermark=watermark, db=db, allow_lost_key=allow_lost_key, passphrase=passphrase
+        )
         return cls(opened, clock)
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -105,7 +108,7 @@ class Log:
             self._store, self.origin, lambda: self._opened.appender.tip.size, self.operate, self._clock
         )
         self._erasures = Erasures(
-            self._store, self._opened.folder, self.origin, self.operate, self._sequencer.write, self._clock
+            self._store, self._opened.folder, self.origin, self.operate, self._sequencer, self._clock
         )
         self._sequencer.on_published.append(self._manifests.grown)
         self._sequencer.some_erased = await asyncio.to_thread(any_erasure, self._store)

@@ -47,6 +47,7 @@ from transparency.errors import (
 from transparency.log.appender import Appender
 from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing
 from transparency.log.pending_intake import PendingIntake
+from transparency.log.recent import Recent
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.log.writer import Writer
 from transparency.statements.statement import Entry, Statement
@@ -56,7 +57,9 @@ MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 MAX_BATCH = 2_048
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-INDEX_EVERY = 4_096
+# A round through the indexes for so many entries, so many of them between two batches (recent.py).
+INDEX_EVERY = 65_536
+INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
 
@@ -105,10 +108,7 @@ class Sequencer:
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
         self._in_flight: dict[Entry, _Waiting] = {}
-        # Entries in the tree that the digest index may not hold yet.
-        self._recent: dict[Entry, int] = {}
-        # The same entries by what they sign, each digest with its newest index.
-        self._recent_tbs: dict[bytes, int] = {}
+        self._recent = Recent()
         # Filled by the intake, see there; emptied here when a commit removed the row.
         self.pending_intake = PendingIntake()
         self.keeper: Keeper | None = None
@@ -157,13 +157,12 @@ class Sequencer:
 
     def find(self, entry: Entry) -> int | None:
         """The index of an entry that is in the tree."""
-        index = self._recent.get(entry)
+        index = self._recent.place(entry)
         return self._store.find(entry) if index is None else index
 
     def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
         """As :meth:`find`, of many at once: those that are in the tree."""
-        recent = self._recent
-        found = {entry: recent[entry] for entry in entries if entry in recent}
+        found = self._recent.places(entries)
         others = [entry for entry in entries if entry not in found] if found else entries
         return found | self._store.find_some(others)
 
@@ -248,7 +247,10 @@ class Sequencer:
         try:
             await asyncio.wait_for(self._work.wait(), INDEX_AFTER_SECONDS if self._recent else None)
         except TimeoutError:
-            await self._extend_index(self._appender.tip.size)
+            if not self._recent.in_round:
+                self._recent.begin_round(self._appender.tip.size)
+            while self._recent.in_round and not self._work.is_set():
+                await self._index_some(INDEX_AT_ONCE)
 
     async def _flush_batch(self) -> None:
         time = self._appender.decision_time()
@@ -267,9 +269,10 @@ class Sequencer:
             self.fail(error)
             raise
         self._release(batch, Batch(first, head, [entry.entry for entry in new], left), done)
-        if len(self._recent) >= INDEX_EVERY:
-            # An eighth of them at a time: the next batch must not wait for all.
-            await self._extend_index(head.size - INDEX_EVERY * 7 // 8)
+        if len(self._recent) >= INDEX_EVERY and not self._recent.in_round:
+            self._recent.begin_round(head.size)
+        if self._recent.in_round:
+            await self._index_some(max(INDEX_AT_ONCE, 2 * len(batch)))  # faster than batches come in
 
     def _take(self, time: int) -> list[_Waiting]:
         batch: list[_Waiting] = []
@@ -315,7 +318,7 @@ class Sequencer:
         if not waiting.candidate.judgement.unique:
             return None
         tbs = waiting.new.tbs_digest
-        if tbs not in signed and tbs not in self._recent_tbs and not self._store.siblings(tbs, 1):
+        if tbs not in signed and not self._recent.has_signed(tbs) and not self._store.siblings(tbs, 1):
             return None
         twin = twin_entry(Statement.from_bytes(waiting.new.statement))
         if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
@@ -340,9 +343,7 @@ class Sequencer:
         first, head = together.first, together.head
         for entry in intake_done:
             self.pending_intake.discard(entry)
-        for index, waiting in enumerate(batch, first):
-            self._recent[waiting.new.entry] = index
-            self._recent_tbs[waiting.new.tbs_digest] = index
+        self._recent.add([waiting.new for waiting in batch], first)
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
@@ -355,10 +356,17 @@ class Sequencer:
         for tell_size in self.on_published:
             tell_size(head.size)
 
-    async def _extend_index(self, upto: int) -> None:
+    async def _index_some(self, least: int) -> None:
+        some = self._recent.next_slice(least)
+        await self.write(lambda: self._store.index_some(*some))
+        if some.upto is not None and self._recent.in_round:
+            self._recent.end_round()
+
+    async def index_all(self) -> None:
+        """Have the derived indexes hold everything that is in the tree now."""
+        upto = self._appender.tip.size
         await self.write(lambda: self._store.extend_index(upto))
-        self._recent = {entry: at for entry, at in self._recent.items() if at >= upto}
-        self._recent_tbs = {tbs: at for tbs, at in self._recent_tbs.items() if at >= upto}
+        self._recent.forget(upto)
 
     def fail(self, error: BaseException) -> None:
         if self.failed is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
-from transparency.log import schema, sqlite_checkpoints, sqlite_erasing
+from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index
 from transparency.log.sqlite_transaction import Transaction, unreadable
 from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.policy.judge import Judgement
@@ -155,16 +155,16 @@ class SqliteStore:
         if start > self.tip().size:
             raise StoreError("the digest index claims more entries than the log has; run `transparency log fsck`")
         while start < upto:
-            stop = min(start + _CHUNK, upto)
-            with self._transaction() as run:
-                rows = run("SELECT entry, tbs, idx FROM entries WHERE idx >= ? AND idx < ?", (start, stop)).fetchall()
-                # Sorted: neighbours share pages, each of which is then touched once.
-                digests = sorted((entry, idx) for entry, _, idx in rows)
-                siblings = sorted((tbs, idx) for _, tbs, idx in rows if tbs)
-                self._writer.executemany("INSERT OR IGNORE INTO digest_index VALUES (?, ?)", digests)
-                self._writer.executemany("INSERT OR IGNORE INTO sibling_index VALUES (?, ?)", siblings)
-                run("UPDATE indexed SET size = ?", (stop,))
+            stop = min(start + sqlite_index.CHUNK, upto)
+            with self._transaction():
+                sqlite_index.extend(self._writer, start, stop)
             start = stop
+
+    def index_some(
+        self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
+    ) -> None:
+        with self._transaction():
+            sqlite_index.put(self._writer, digests, siblings, upto)
 
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
         with self._transaction():

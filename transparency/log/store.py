@@ -8,7 +8,9 @@ Contract
    nobody knows: the caller stops and the log is reopened, which reads the truth.
 3. ``take_over`` raises the epoch. From then on every commit under an older epoch fails: two writers cannot both win.
 4. The digest and sibling indexes are *derived* from the entries. They may lag behind the tip by what
-   ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat.
+   ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat. ``index_some`` puts rows of entries into
+   them, which may be there already, and, given *upto*, says that from now on everything below it is there.
+   Where the indexes are part of each commit they never lag, and a digest that is there already is :class:`StoreError`.
 5. Reads see every commit that returned before the read began. Reads never see half a commit.
 6. ``intake_pending`` gives the oldest rows that have not failed, at least one if there is any, and stops when their
    sizes reach *most_bytes*; ``intake_sizes`` gives every such row's size, whatever their number.
@@ -16,9 +18,10 @@ Contract
    are larger than *after*.
 8. ``erase`` takes the statement, the digest of what it signs, its intake row and the collateral that nothing else needs
    away from entries of kind STATEMENT, in one transaction; index, entry and generation stay. It may be repeated. When
-   ``scrub`` has returned "", nothing that was erased is in the store's files any more; else it says why not, and what
-   was there is still whole. ``erased_upto`` is what ``note_erased`` noted last, 0 at first: every erasure registered
-   below that index has been carried out.
+   ``scrub`` has returned "", nothing that was erased is in the store's tables any more, nor in files of which the store
+   is the master (a server's write-ahead log is the server's); else it says why not, and what was there is still whole.
+   ``erased_upto`` is what ``note_erased`` noted last, 0 at first: every erasure registered below that index has been
+   carried out.
 9. ``put_checkpoint`` keeps the note of a published checkpoint under its size. A second one of that size takes its place
    if its text is the same, with more or newer signatures, and stays witnessed if it was; another text, or a size below
    the newest, is :class:`StoreError`. Older ones go by the rule of checkpoint_keeping.py. ``checkpoint_covering`` gives
@@ -143,6 +146,9 @@ class Store(Protocol):
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]: ...
     def indexed_size(self) -> int: ...
     def extend_index(self, upto: int) -> None: ...
+    def index_some(
+        self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
+    ) -> None: ...
     def intake_add(self, rows: Sequence[IntakeRow]) -> None: ...
     def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None: ...
     def intake_remove(self, entries: Sequence[Entry]) -> None: ...

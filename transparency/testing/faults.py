@@ -76,6 +76,11 @@ class FaultyStore:
     def extend_index(self, upto: int) -> None:
         self._call("extend_index", lambda: self._store.extend_index(upto))
 
+    def index_some(
+        self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
+    ) -> None:
+        self._call("index_some", lambda: self._store.index_some(digests, siblings, upto))
+
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
         self._call("intake_add", lambda: self._store.intake_add(rows))
 

@@ -7,6 +7,7 @@ it cannot keep is that a commit survives power loss; a test that needs that need
 from __future__ import annotations
 
 import threading
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -66,9 +67,23 @@ class MemoryStore:
         with self._lock:
             for row in self._entries[self._indexed : upto]:
                 self._digests.setdefault(row.entry, row.index)
-                if row.tbs_digest:
-                    self._siblings.setdefault(row.tbs_digest, []).append(row.index)
+                known = self._siblings.setdefault(row.tbs_digest, []) if row.tbs_digest else None
+                if known is not None and row.index not in known:
+                    insort(known, row.index)
             self._indexed = max(self._indexed, upto)
+
+    def index_some(
+        self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
+    ) -> None:
+        with self._lock:
+            for entry, index in digests:
+                self._digests.setdefault(Entry(entry), index)
+            for tbs, index in siblings:
+                known = self._siblings.setdefault(tbs, [])
+                if index not in known:
+                    insort(known, index)
+            if upto is not None:
+                self._indexed = max(self._indexed, upto)
 
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
         with self._lock:
