@@ -84,7 +84,7 @@ class ClusterLog(Log):
         self._tasks: set[asyncio.Task[None]] = set()
         self._ringer = Ringer(self._session)
         self._listener = Listener(self._session, _BELLS, self._on_bell)
-        self._keeper = LeaseKeeper(self._session, self.holder, self)
+        self._keeper = LeaseKeeper(self._session, self.holder, self, candidate=settings.candidate)
         self._follower = Follower(parts, self)
         self._hand_over: HandOver | None = None
         self._node: NodeSequencer | None = None
@@ -263,6 +263,7 @@ class ClusterLog(Log):
             return
         _logger.info("this node leads the log from size %d on, in epoch %d", self.published, parts.tip.epoch)
         self._released(self.published)
+        self._keeper.look()  # so that who missed the bell reads it
         self._ready.set()
 
     def _step_down(self, error: BaseException) -> None:

@@ -55,6 +55,8 @@ class ClusterSettings:
     url: str
     vouching: Vouching
     name: str = ""
+    # Whether it leads when it can. One that does not only hands over.
+    candidate: bool = True
 
 
 OpenStore = Callable[[str, str], Store]

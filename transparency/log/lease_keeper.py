@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import psycopg
 
+from transparency.errors import TransparencyError
 from transparency.log.cluster_connection import words
 from transparency.log.lease import Campaign
 from transparency.log.lease_table import LeaseTable, Seen, Taken
@@ -32,14 +33,23 @@ Connect = Callable[[], psycopg.Connection[Any]]
 
 
 class LeaseKeeper:
-    def __init__(self, connect: Connect, holder: str, told: Told, clock: Callable[[], float] = time.monotonic) -> None:
-        """*connect* opens a session in autocommit that gives up on a statement soon."""
+    def __init__(
+        self,
+        connect: Connect,
+        holder: str,
+        told: Told,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        candidate: bool = True,
+    ) -> None:
+        """*connect* opens a session in autocommit that gives up soon. Who is no *candidate* only looks."""
         self.holder = holder
         # How far the tree is released: set by the event loop, told with each renewal.
         self.published = 0
         self._connect = connect
         self._told = told
         self._clock = clock
+        self._candidate = candidate
         self._campaign = Campaign()
         self._table: LeaseTable | None = None
         self._connection: psycopg.Connection[Any] | None = None
@@ -81,7 +91,7 @@ class LeaseKeeper:
             asked = self._clock()
             try:
                 self._ask(asked)
-            except psycopg.Error as error:
+            except (psycopg.Error, TransparencyError) as error:
                 self._disconnect()
                 self._campaign.unanswered(asked)
                 self._told.lease_unreachable(words(error))
@@ -102,7 +112,7 @@ class LeaseKeeper:
                 self._told.lease_lost("another node has taken it")
             return
         seen = table.look()
-        if seen is None or seen.left <= 0:
+        if self._candidate and (seen is None or seen.left <= 0):
             taken = table.take()
             if taken is not None:
                 self._campaign.granted(asked, taken.tip.epoch)

@@ -17,6 +17,7 @@ from transparency.log.admin import AdminServer
 from transparency.log.checkpoints import PublishSettings
 from transparency.log.folder import Folder
 from transparency.log.log import Log
+from transparency.log.role import Role
 from transparency.log.search_worker import SearchWorker
 from transparency.log.witness_check import check_before_start
 from transparency.server.access_log import access_log
@@ -49,9 +50,11 @@ async def serve(
         await log.stop()
         raise
     admin = AdminServer(log)
-    digests = AccessDigests(log.data, log.origin, log.operate)
+    # A chain of digests is one machine's: several would not tell whose lines are missing (docs/cluster.md).
+    digests = AccessDigests(log.data, log.origin, log.operate) if log.role is Role.OWNER else None
     try:
-        await digests.start()
+        if digests is not None:
+            await digests.start()
         await admin.start()
         searching = SearchWorker(log.data) if settings.search else contextlib.nullcontext()
         async with searching, listening(log, settings, tokens, publish=publish) as (service, url):
@@ -62,7 +65,8 @@ async def serve(
             raise service.failure
     finally:
         await admin.stop()
-        await digests.stop()
+        if digests is not None:
+            await digests.stop()
         await log.stop()
 
 

@@ -1,0 +1,197 @@
+"""Nodes of one log over one PostgreSQL: one leads, the others hand over, and each answers as if it were alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.log.clusters import MadeCluster, database, make_cluster
+from transparency.errors import OverloadedError, RefusedError
+from transparency.log.cluster import ClusterLog
+from transparency.log.cluster_sequencer import NotLeadingError
+from transparency.log.log import Found
+from transparency.log.role import Role
+from transparency.statements.receipt import Receipt
+from transparency.testing import SampleIssuer
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with database() as url:
+        yield make_cluster(tmp_path, url)
+
+
+@asynccontextmanager
+async def nodes(cluster: MadeCluster, *names: str) -> AsyncIterator[list[ClusterLog]]:
+    """Started one after the other, so the first one leads."""
+    async with AsyncExitStack() as stack:
+        started = []
+        for name in names:
+            log = cluster.node(name)
+            stack.push_async_callback(log.stop)
+            await log.start()
+            started.append(log)
+        yield started
+
+
+async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - another process' state
+            await asyncio.sleep(0.01)
+
+
+async def test_one_leads_and_both_register(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        assert (leader.role, front_end.role) == (Role.LEADER, Role.FRONT_END)
+        assert front_end.leader == leader.holder
+
+        here = await leader.register(issuer.sign(b"at the leader"))
+        there = await front_end.register(issuer.sign(b"at a front end"))
+
+        assert (here.index, there.index) == (2, 3)
+        assert there.new
+        key = {key.kid: key for key in leader.receipt_keys()}
+        for registered in (here, there):
+            receipt = Receipt.from_bytes(registered.receipt)
+            assert receipt.kid is not None
+            receipt.verify_inclusion(registered.entry, key[receipt.kid])
+        # Whoever is asked says the same.
+        await until(lambda: front_end.published == leader.published)
+        for log in (leader, front_end):
+            assert log.lookup(there.entry) == Found(3)
+            assert log.receipt(3) == there.receipt
+            assert (await log.register(issuer.sign(b"at the leader"))).index == 2
+
+
+async def test_many_from_both_sides_stand_in_the_tree_once(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    statements = [issuer.sign(b"%d" % number) for number in range(200)]
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        results = await asyncio.gather(
+            *(log.register(statement) for statement in statements for log in (leader, front_end))
+        )
+
+        assert len({each.index for each in results}) == 200
+        assert leader.newest_head().size == 202
+
+
+async def test_what_a_front_end_accepts_is_brought_in(cluster: MadeCluster) -> None:
+    statement = cluster.made.issuer.sign(b"later")
+    async with nodes(cluster, "one", "two") as (_, front_end):
+        accepted = await front_end.accept(statement)
+        await until(lambda: front_end.lookup(accepted.entry) == Found(2))
+
+
+async def test_a_policy_of_the_leader_is_in_force_at_once_everywhere(cluster: MadeCluster) -> None:
+    other = SampleIssuer("https://other.example")
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        with pytest.raises(RefusedError):
+            await front_end.register(other.sign(b"too early"))
+
+        await leader.update_policy(
+            cluster.made.next_policy(
+                leader,
+                lambda policy, entry: replace(
+                    policy,
+                    generation=2,
+                    previous=entry,
+                    issuers=(*policy.issuers, other.as_policy_issuer()),
+                ),
+            )
+        )
+        registered = await front_end.register(other.sign(b"now"))
+
+        assert registered.index == 3
+        assert front_end.policy.generation == 2
+
+
+async def test_what_was_judged_under_an_older_policy_is_judged_again_by_the_leader(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        front_end.refresh_in_force = _never  # type: ignore[method-assign] # it hears nothing of the next policy
+        await leader.update_policy(
+            cluster.made.next_policy(
+                leader, lambda policy, entry: replace(policy, generation=2, previous=entry, issuers=())
+            )
+        )
+
+        with pytest.raises(RefusedError):
+            await front_end.register(issuer.sign(b"by the old policy"))
+
+        assert leader.newest_head().size == 3, "nothing but the policy was registered"
+
+
+async def _never() -> bool:
+    return False
+
+
+async def test_documents_are_for_the_leader(cluster: MadeCluster) -> None:
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        policy = cluster.made.next_policy(leader, lambda policy, entry: replace(policy, generation=2, previous=entry))
+        with pytest.raises(NotLeadingError, match="ask one "):
+            await front_end.update_policy(policy)
+
+
+async def test_a_leader_that_stops_is_followed_at_once(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    async with nodes(cluster, "two") as _:
+        pass  # an epoch that has ended cleanly
+    one, two = cluster.node("one"), cluster.node("two")
+    await one.start()
+    await two.start()
+    assert one.leads
+    await one.register(issuer.sign(b"a"))
+
+    registering = [asyncio.ensure_future(two.register(issuer.sign(b"%d" % number))) for number in range(20)]
+    await one.stop()
+    await until(lambda: two.leads)
+
+    assert len({(await each).index for each in registering}) == 20
+    assert (await two.register(issuer.sign(b"a"))).index == 2
+    await two.stop()
+
+
+async def test_a_leader_whose_lease_was_taken_steps_down_and_who_waits_does_not_notice(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    async with nodes(cluster, "one", "two") as (one, two):
+        registering = [asyncio.ensure_future(one.register(issuer.sign(b"%d" % number))) for number in range(50)]
+        await asyncio.sleep(0)
+        with psycopg.connect(cluster.url, autocommit=True) as session:
+            session.execute("UPDATE lease SET expires = '-infinity'")
+            session.execute("UPDATE tip SET epoch = epoch + 1")  # as who takes it does
+
+        indexes = {(await each).index for each in registering}
+
+        assert len(indexes) == 50
+        await until(lambda: one.leads != two.leads)
+        assert one.newest_head().size >= 52
+
+
+async def test_a_database_that_was_away_is_used_again(cluster: MadeCluster) -> None:
+    issuer = cluster.made.issuer
+    async with nodes(cluster, "one", "two") as (one, two):
+        with psycopg.connect(cluster.url, autocommit=True) as session:
+            session.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+        async def persistent(log: ClusterLog, statement: bytes) -> int:
+            """As a client: told to come back, it does."""
+            while True:
+                try:
+                    return (await log.register(statement)).index
+                except OverloadedError:
+                    await asyncio.sleep(0.05)
+
+        async with asyncio.timeout(30):
+            places = [await persistent(log, issuer.sign(b"%d" % number)) for number, log in enumerate((one, two))]
+
+        assert places == [2, 3]
