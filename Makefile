@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # Recreated when missing; a stamp inside an environment makes a second run instant while its inputs are unchanged.
-INTEROP := .venv-pycose/.stamp .venv-scitt-cose/.stamp
+INTEROP := .venv-pycose/.stamp .venv-scitt-cose/.stamp .venv-s3/.stamp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -41,7 +41,7 @@ system-deps:  ## system packages needed beyond Python and make
 	@echo "no system packages are needed"
 
 clean:  ## remove environments, caches and build output
-	rm -rf .venv .venv-pycose .venv-scitt-cose build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-pycose .venv-scitt-cose .venv-s3 build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 python:

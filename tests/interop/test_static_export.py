@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,12 @@ def in_folder(folder: Path) -> Get:
 
 
 def exported(log: Grown, folder: Path, parts: Parts | None = None) -> Exported:
-    source, target = FolderExport(log.site.log.data), FolderTarget(folder)
-    try:
+    return run_export(log.site.log.data, folder, parts)
+
+
+def run_export(data: Path, folder: Path, parts: Parts | None = None) -> Exported:
+    with closing(FolderExport(data)) as source, closing(FolderTarget(folder)) as target:
         return export(source, target, parts or Parts())
-    finally:
-        target.close()
-        source.close()
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 255, 256, 257), (300, 512, 1000), (65_536, 65_537, 66_000)])

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,19 +15,23 @@ import pytest
 
 from tests.interop import tlog_client
 from tests.interop.grown import Grown, grown_log
-from tests.interop.test_static_export import exported, in_folder
+from tests.interop.test_static_export import exported, in_folder, run_export
+from tests.log import erasing
 from transparency.client.client import LogClient
 from transparency.client.static_layout import MARKER, Marker
-from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
+from transparency.errors import FolderOwnedError, LogUnusableError, ServiceRefusedError, StoreError
+from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.receipts import Receipts
 from transparency.log.static_export import Parts, export
 from transparency.log.static_source import FolderExport
 from transparency.log.static_target import FolderTarget
+from transparency.log.store import StoredEntry
 from transparency.merkle.hashing import leaf_hash
 from transparency.notes.proof import TlogProof
 from transparency.policy.keyset import RECEIPTS
 from transparency.statements.receipt import Receipt
-from transparency.statements.statement import Entry, entry_id
+from transparency.statements.statement import Entry, Statement, entry_id
+from transparency.testing import running
 
 ALL = Parts(statements=True, artifacts=True)
 
@@ -46,12 +52,8 @@ class Recording(FolderTarget):
 
 
 def recorded(log: Grown, folder: Path, parts: Parts | None = None, fails_at: int | None = None) -> list[str]:
-    source, target = FolderExport(log.site.log.data), Recording(folder, fails_at)
-    try:
+    with closing(FolderExport(log.site.log.data)) as source, closing(Recording(folder, fails_at)) as target:
         export(source, target, parts or Parts())
-    finally:
-        target.close()
-        source.close()
     return target.log
 
 
@@ -100,6 +102,7 @@ from pathlib import Path
 from transparency.log import static_export
 from transparency.log.static_source import FolderExport
 from transparency.log.static_target import FolderTarget
+from transparency.log.store import StoredEntry
 
 static_export.CHUNK = 4
 target = FolderTarget(Path(sys.argv[2]))
@@ -161,15 +164,13 @@ async def test_an_exporter_that_is_late_changes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "www"
     async with grown_log(tmp_path / "log") as log:
         await log.publish(300)
-        late, target = FolderExport(log.site.log.data), None
+        late = FolderExport(log.site.log.data)
         await log.publish(700)
         exported(log, folder)
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
-        target = FolderTarget(folder)
-        result = export(late, target, Parts())
-        target.close()
-        late.close()
+        with closing(late), closing(FolderTarget(folder)) as target:
+            result = export(late, target, Parts())
 
     assert result.ahead
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -245,3 +246,70 @@ async def test_partial_tiles_go_when_nobody_can_need_them(tmp_path: Path) -> Non
             assert len(list((folder / "statements").rglob("*.p/*"))) == 1, "what may be erased is kept once"
 
     assert there == {100: ["100"], 200: ["100", "200"], 300: ["100", "200"], 301: []}
+
+
+async def test_what_the_log_erases_is_in_no_file_of_the_export_after_the_next_run(tmp_path: Path) -> None:
+    """REG-20, of exports: a statement in a full bundle, one with a file of its own, one at the edge, an artifact."""
+    made, folder = erasing.make(tmp_path), tmp_path / "www"
+    data = erasing.record()
+    async with running(made.made) as log:
+        erasing.upload(made, data)
+        await erasing.shorten(made, log)
+        sent = [await log.register(erasing.envelope(made.issuer, data))]
+        sent += [await log.register(made.issuer.sign(erasing.MARKER)), await log.register(made.issuer.sign(data))]
+        for number in range(260):
+            await log.register(made.issuer.sign(b"%d" % number))
+        sent.append(await log.register(made.issuer.sign(erasing.MARKER + b" again")))
+        await erasing.state_audit(made, log)
+        await CheckpointPublisher(log).publish()
+        run_export(made.made.data, folder, ALL)
+        there = erasing.files_with(erasing.MARKER, [folder])
+        async with LogClient(str(folder)) as static:
+            before = [await static.receipt(entry_id(each.entry)) for each in sent]
+            assert Statement.from_bytes(await static.statement(entry_id(sent[2].entry))).payload == data
+
+        made.clock.advance(erasing.WEEK)
+        await erasing.by_order(log, *(each.index for each in sent[1:]))
+        await erasing.by_term(log, made.plan())
+        await CheckpointPublisher(log).publish()
+        result = run_export(made.made.data, folder)  # what a target has once is kept up to date
+
+        assert len(there) == 4
+        assert erasing.files_with(erasing.MARKER, [folder]) == []
+        assert (result.erased, result.awaited) == (3, ()), "the bundle at the edge was new anyway"
+        async with LogClient(str(folder)) as static:
+            assert [await static.receipt(entry_id(each.entry)) for each in sent] == before
+            with pytest.raises(ServiceRefusedError, match="erased"):
+                await static.statement(entry_id(sent[2].entry))
+
+
+async def test_an_erasure_that_the_log_has_not_carried_out_yet_is_looked_at_again(tmp_path: Path) -> None:
+    """Its order is on the log before its content is gone; whoever reads in between comes back."""
+    made, folder = erasing.make(tmp_path), tmp_path / "www"
+    async with running(made.made) as log:
+        sent = await log.register(made.issuer.sign(erasing.MARKER))
+        await erasing.state_audit(made, log)
+        stored = log.opened.store.entry(sent.index)
+        assert stored is not None
+        await erasing.by_order(log, sent.index)
+        await CheckpointPublisher(log).publish()
+        with closing(NotYet(made.made.data, stored)) as source, closing(FolderTarget(folder)) as target:
+            result = export(source, target, ALL)
+
+        assert result.awaited == (sent.index,)
+        assert erasing.files_with(erasing.MARKER, [folder])
+        again = run_export(made.made.data, folder)
+
+    assert (again.erased, again.awaited) == (1, ())
+    assert erasing.files_with(erasing.MARKER, [folder]) == []
+
+
+class NotYet(FolderExport):
+    """A log that has not carried out the erasure of one entry."""
+
+    def __init__(self, data: Path, kept: StoredEntry) -> None:
+        super().__init__(data)
+        self._kept = kept
+
+    def rows(self, start: int, stop: int) -> Iterator[StoredEntry]:
+        return (self._kept if row.index == self._kept.index else row for row in super().rows(start, stop))

@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, BinaryIO, Final, NoReturn
 
 from yarl import URL
@@ -27,7 +28,7 @@ except ModuleNotFoundError as missing:
 MAX_OBJECT: Final = 1024 * 1024 * 1024
 _ATTEMPTS: Final = 10
 _TIMEOUT: Final = "30s"
-_RETRIES: Final = {"max_retries": 4, "retry_timeout": 60.0}
+_RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _AMAZON: Final = ("s3", "s3a")
 # Each of them is a way to credentials that obstore goes by itself.
 _CREDENTIALS: Final = (

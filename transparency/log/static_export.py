@@ -125,8 +125,8 @@ class _Run:
         if self._marker.artifacts:
             self._sync_artifacts(result)
         if self._statements is not None:
-            awaited = self._statements.carry_out(size)
-            result.erased, result.awaited = self._statements.erased, awaited
+            result.awaited = self._statements.carry_out(size)
+            result.erased += self._statements.erased
         self._writer.flush()
         if self._target.swap(CHECKPOINT, self._source.signed.to_bytes(), self._keeps_checkpoint):
             self._writer.written += 1
