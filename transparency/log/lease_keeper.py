@@ -55,6 +55,7 @@ class LeaseKeeper:
         self._connection: psycopg.Connection[Any] | None = None
         self._wake = threading.Event()
         self._stopping = False
+        self._reachable = True
         self._give_up: float | None = None
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
@@ -91,10 +92,13 @@ class LeaseKeeper:
             asked = self._clock()
             try:
                 self._ask(asked)
+                self._reachable = True
             except (psycopg.Error, TransparencyError) as error:
                 self._disconnect()
                 self._campaign.unanswered(asked)
-                self._told.lease_unreachable(words(error))
+                if self._reachable:  # once, not every quarter of a second
+                    self._told.lease_unreachable(words(error))
+                self._reachable = False
             if self._campaign.leading and not self.believes():
                 self._campaign.given_up(self._clock())
                 self._told.lease_lost("it could not be renewed in time")
