@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 import hypothesis
 import pytest
 
+from tests import on_postgres
 from transparency.testing.postgres import shared_server
 
 # How fast the machine is says nothing about a property: a slow draw or example fails nothing.
@@ -21,6 +22,18 @@ LEAKS = {
 }
 
 _LONGEST_NAME = 60
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if on_postgres.ASKED:
+        on_postgres.begin(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if on_postgres.ASKED:
+        on_postgres.end(item, nextitem)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from transparency.log.fsck import fsck
 from transparency.log.log import Log
 from transparency.testing import FakeClock, make_log, running
 
+pytestmark = pytest.mark.sqlite_file
+
 CLOCK = FakeClock()
 
 

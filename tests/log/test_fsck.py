@@ -13,6 +13,8 @@ from transparency.errors import LogUnusableError
 from transparency.log.fsck import fsck
 from transparency.testing import MadeLog, make_log, running
 
+pytestmark = pytest.mark.sqlite_file
+
 
 @pytest.fixture
 async def made(tmp_path: Path) -> MadeLog:

@@ -30,7 +30,7 @@ from transparency.verifier.bundle import CHECKPOINT, KEYS, MAX_RECORD, POLICY, T
 if TYPE_CHECKING:
     from transparency.client.search import SearchHit
     from transparency.client.sync import SyncLogClient
-    from transparency.log.sqlite import SqliteStore
+    from transparency.log.store import Store
 
 # Clocks may be wrong by so much: a record is registered after what it tells of, by the log's clock.
 SLACK: Final = 24 * 60 * 60
@@ -157,7 +157,7 @@ def _is_indexed(hit: SearchHit) -> bool:
 class LogFolder:
     """A data folder, or a copy of one: every entry is looked at."""
 
-    def __init__(self, data: Path, store: SqliteStore) -> None:
+    def __init__(self, data: Path, store: Store) -> None:
         from transparency.log.artifacts import ArtifactStore
         from transparency.log.folder import Folder
         from transparency.log.published import Published
@@ -233,10 +233,10 @@ def opened(
 ) -> Iterator[Source]:
     if data is not None:
         from transparency.log.folder import Folder
-        from transparency.log.sqlite import SqliteStore
+        from transparency.log.stores import open_for_reading
 
         with open_source(data, None, None, None):
-            store = SqliteStore.for_reading(Folder(data.absolute()).database)
+            store = open_for_reading(Folder(data.absolute()))
             try:
                 yield LogFolder(data, store)
             finally:

@@ -21,8 +21,8 @@ from transparency.cli.settings import data_option, json_option
 from transparency.cose.keys import PublicKey
 from transparency.errors import MalformedError, SignatureInvalidError, UnsupportedAlgorithmError
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind, Store
+from transparency.log.stores import open_for_reading
 from transparency.policy.document import Policy
 from transparency.policy.patterns import Pattern
 from transparency.policy.toml import write_time
@@ -173,9 +173,9 @@ def _print(listing: Listing, policy: Policy, name: str, key: PublicKey, *, as_js
 
 
 @contextlib.contextmanager
-def _reading(folder: Folder) -> Iterator[SqliteStore]:
+def _reading(folder: Folder) -> Iterator[Store]:
     """The store, beside whoever owns it: a server goes on meanwhile."""
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     try:
         yield store
     finally:

@@ -13,7 +13,7 @@ from transparency.cli.output import done, print_json, progress
 from transparency.cli.settings import data_option, json_option
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.search import SearchIndex
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 
 
 @click.command("reindex", epilog="\b\nExample: transparency log reindex --data ./log")
@@ -25,7 +25,7 @@ def command(data: Path, as_json: bool) -> None:
     Also while a server runs: until it is done, searches see the part that is there.
     """
     folder = require_log(data)
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     with storage(f"indexing {data}"), contextlib.closing(store), SearchIndex(folder.search) as index:
         index.clear()
         with progress("indexing", quiet=as_json) as bar:

@@ -33,7 +33,7 @@ from transparency.errors import MalformedError, StoreError, TransparencyError
 if TYPE_CHECKING:
     from transparency.client.sync import SyncLogClient
     from transparency.log.audit import AuditSource
-    from transparency.log.sqlite import SqliteStore
+    from transparency.log.store import Store
     from transparency.witness.examining import Reach
     from transparency.witness.log_gathering import Served
     from transparency.witness.log_pass import Passed
@@ -64,7 +64,7 @@ class _Opened:
 
     source: AuditSource
     reach: Reach
-    store: SqliteStore | None = None
+    store: Store | None = None
     client: SyncLogClient | None = None
 
 
@@ -335,13 +335,13 @@ def _read_settings(options: ReportOptions) -> tuple[LogSettings, Inventory | Non
 @contextmanager
 def _opened(options: ReportOptions) -> Iterator[_Opened]:
     from transparency.log.folder import Folder
-    from transparency.log.sqlite import SqliteStore
+    from transparency.log.stores import open_for_reading
     from transparency.witness.examining import Reach
 
     with ExitStack() as stack:
         if options.data is not None:
             source = stack.enter_context(open_source(options.data, None, None, None))
-            store = SqliteStore.for_reading(Folder(options.data.absolute()).database)
+            store = open_for_reading(Folder(options.data.absolute()))
             stack.callback(store.close)
             yield _Opened(source, Reach(data=options.data), store)
         else:

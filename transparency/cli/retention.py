@@ -22,8 +22,9 @@ from transparency.log.folder import Folder
 from transparency.log.log import system_clock
 from transparency.log.retention import DueArtifact, Plan
 from transparency.log.retention import plan as make_plan
-from transparency.log.sqlite import SqliteStore
 from transparency.log.stated import StandingHold, erasures
+from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 from transparency.policy.hold import ENTRY, ISSUER, SESSION
 
 _LISTED = 50
@@ -146,8 +147,8 @@ def copy(data: Path, where: str, keep_days: int, as_json: bool) -> None:
 
 
 @contextmanager
-def _reading(folder: Folder) -> Iterator[SqliteStore]:
-    with closing(SqliteStore.for_reading(folder.database)) as store:
+def _reading(folder: Folder) -> Iterator[Store]:
+    with closing(open_for_reading(folder)) as store:
         yield store
 
 

@@ -24,9 +24,9 @@ from transparency.log.erasure import Request, judge
 from transparency.log.folder import Config, Folder
 from transparency.log.log import system_clock
 from transparency.log.retention import artifact_of, plan, references_to
-from transparency.log.sqlite import SqliteStore
 from transparency.log.stated import audited_size, erasures
 from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 from transparency.policy.erasure import MAX_ITEMS
 from transparency.statements.statement import Statement, parse_entry_id
 
@@ -243,6 +243,6 @@ def _show(indexes: Sequence[int], registered: Sequence[str], left: Sequence[dict
 
 
 @contextmanager
-def _reading(folder: Folder) -> Iterator[SqliteStore]:
-    with closing(SqliteStore.for_reading(folder.database)) as store:
+def _reading(folder: Folder) -> Iterator[Store]:
+    with closing(open_for_reading(folder)) as store:
         yield store

@@ -82,7 +82,7 @@ def command(
     base_url: str | None, rate_limit: int | None, max_artifact_bytes: int | None, max_uploads: int | None,
     max_connections: int | None, max_connections_per_address: int | None, workers: int | None,
     access_log: str | None, checkpoint_interval: float, witness_policy: str | None, witness_quorum: str,
-    witness_timeout: float, origin: str | None, iss: str | None, watermark: Path | None,
+    witness_timeout: float, origin: str | None, iss: str | None, db: str | None, watermark: Path | None,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
@@ -97,8 +97,8 @@ def command(
     publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
-    _prepare(data, origin, iss, watermark)
-    log = Log.open(data, watermark=watermark, passphrase=kept_passphrase())
+    _prepare(data, origin, iss, watermark, db)
+    log = Log.open(data, watermark=watermark, db=db, passphrase=kept_passphrase())
     path = Folder(data.absolute()).access
     try:
         with storage(path, DAMAGED):
@@ -145,7 +145,7 @@ def _settings(
     return replace(settings, **given)
 
 
-def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None) -> None:
+def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | None, db: str | None) -> None:
     folder = find_log(data)
     if folder is not None:
         _check_same(Config.read(folder.config), origin, iss)
@@ -153,7 +153,7 @@ def _prepare(data: Path, origin: str | None, iss: str | None, watermark: Path | 
     check_names(origin, iss)
     refuse_existing_log(data, f"Run it: `transparency serve --data {data}`.")
     _refuse_to_forget(data, watermark)
-    created = make_log(data, origin=origin, iss=iss, watermark=watermark)
+    created = make_log(data, origin=origin, iss=iss, watermark=watermark, db=db)
     done(f"made a new log in {data}: {created.origin}, with its keys, policy and store")
     note(f"policy key thumbprint, for auditors to pin: {created.policy_thumbprint.hex()}")
     note(f"high-water mark: {created.watermark} (keep it apart from {data}; it detects old copies)")

@@ -20,9 +20,9 @@ from transparency.errors import MalformedError, TransparencyError
 from transparency.log.access_log import AccessLog, Position, segment_end, segments
 from transparency.log.answers import Registered
 from transparency.log.folder import Config, Folder
-from transparency.log.sqlite import SqliteStore
 from transparency.log.stated import newest_first
 from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 from transparency.policy.access_digest import AccessDigest
 from transparency.policy.operations import ACCESS_LOG
 
@@ -93,7 +93,7 @@ class AccessDigests:
         return [end for end in (*ends, here) if end.count > self._registered.count]
 
     def _newest(self) -> Position:
-        store = SqliteStore.for_reading(self._folder.database)
+        store = open_for_reading(self._folder)
         try:
             for found in registered_digests(store, self._origin):
                 return Position(found.digest.segment, found.digest.count, found.digest.chain)
@@ -125,7 +125,7 @@ def registered_digests(store: Store, origin: str) -> Iterator[RegisteredDigest]:
 
 def digests_in(folder: Folder) -> list[RegisteredDigest]:
     """The digests on the log in *folder*, the oldest first, read beside its owner."""
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     try:
         return list(registered_digests(store, Config.read(folder.config).origin))[::-1]
     finally:

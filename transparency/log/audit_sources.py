@@ -9,8 +9,8 @@ from typing import Self, TypeVar
 from transparency.errors import LogUnusableError, MalformedError, UnreachableError
 from transparency.log.export import read_entries, read_heads
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import StoredEntry
+from transparency.log.stores import open_for_reading
 from transparency.statements.receipt import SignedHead
 
 _T = TypeVar("_T")
@@ -19,16 +19,16 @@ Fetch = Callable[[str, int], bytes]
 
 
 class FolderSource:
-    """A data folder, read only. Of all that lies in it only the database is needed: no keys, no configuration.
+    """A data folder, read only. Of all that lies in it only the database is needed, or config.toml, which names it.
 
     It may be in use: what is audited is the state at the moment it was opened.
     """
 
     def __init__(self, data: Path) -> None:
-        database = Folder(data.absolute()).database
-        if not database.exists():
+        folder = Folder(data.absolute())
+        if not folder.exists():
             raise LogUnusableError(f"there is no log in {data}")
-        self._store = SqliteStore.for_reading(database)
+        self._store = open_for_reading(folder)
         self._size = self._store.tip().size
 
     def __enter__(self) -> Self:

@@ -30,6 +30,7 @@ from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
 from transparency.log.sqlite import SqliteStore, connect_for_reading
 from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 
 
 def backup(
@@ -43,6 +44,7 @@ def backup(
     source = Folder(data.absolute())
     if not source.exists():
         raise LogUnusableError(f"there is no log in {data}")
+    _refuse_postgres(source)
     out = out.absolute()
     if out.exists():
         raise FileExistsError(17, "exists already", str(out))
@@ -92,6 +94,7 @@ def restore(
     data = data.absolute()
     if data.exists() and any(data.iterdir()):
         raise FileExistsError(17, "is not empty", str(data))
+    _refuse_postgres(copy)
     config = Config.read(copy.config)
     mark_path = (watermark or config.watermark).absolute()
     check_outside(mark_path, data)
@@ -132,7 +135,7 @@ def restore_as_new(
     """A new log with the issuers of the copy in *source*: new origin, new keys, nothing of the old tree."""
     copy = Folder(source.absolute())
     config = Config.read(copy.config)
-    store = SqliteStore.for_reading(copy.database)
+    store = open_for_reading(copy)
     try:
         policy = load_in_force(store, config.origin, config.policy_key).policy.policy
     finally:
@@ -140,6 +143,14 @@ def restore_as_new(
     if origin == config.origin:
         raise LogUnusableError("a new log needs another origin than the old one had")
     return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers, passphrase=passphrase)
+
+
+def _refuse_postgres(folder: Folder) -> None:
+    if folder.config.exists() and Config.read(folder.config).db is not None:
+        raise LogUnusableError(
+            f"the log of {folder.path} is in PostgreSQL, whose own tools copy it and put it back: pg_basebackup, or "
+            "pg_dump and pg_restore. Copy config.toml, keys/, access.sqlite and artifacts/ of the folder beside it"
+        )
 
 
 @contextlib.contextmanager

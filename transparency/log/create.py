@@ -16,14 +16,12 @@ from pathlib import Path
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
 from transparency.errors import LogUnusableError, UnsupportedAlgorithmError
-from transparency.log import schema
+from transparency.log import stores
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import sign_document
 from transparency.log.folder import Config, Folder, make_folder, publish_folder
 from transparency.log.mark import Mark, MarkValue, bearer_of, check_outside, default_path
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind, NewEntry
-from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.policy import keyset
 from transparency.policy.document import Issuer, Policy
 from transparency.policy.keyset import ServiceKey, ServiceKeys
@@ -48,8 +46,12 @@ def create_log(
     issuers: Sequence[Issuer] = (),
     receipt_alg: str = keyset.RECEIPT_ALGORITHMS[0],
     passphrase: bytes | None = None,
+    db: str | None = None,
 ) -> Created:
-    """A new log in *data*, which must be absent or empty. With a *passphrase* its private keys are encrypted."""
+    """A new log in *data*, which must be absent or empty. With a *passphrase* its private keys are encrypted.
+
+    With *db* its tree is in that PostgreSQL database, which must hold none.
+    """
     data = data.absolute()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise LogUnusableError(f"{data} is not an empty folder; name another, or use the log that is there")
@@ -65,8 +67,13 @@ def create_log(
         folder = make_folder(making)
         for role, key in keys:
             folder.write_key(role, key, passphrase)
-        created, mark = _fill(folder, keys, origin, iss, mark_path, clock(), tuple(issuers))
-        publish_folder(Folder(making), data)
+        db = stores.create_store(folder, db)
+        try:
+            created, mark = _fill(folder, db, keys, origin, iss, mark_path, clock(), tuple(issuers))
+            publish_folder(Folder(making), data)
+        except BaseException:
+            stores.remove_store(db)
+            raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
     mark_path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +107,7 @@ def _generate(receipt_alg: str) -> list[tuple[str, PrivateKey]]:
 
 def _fill(
     folder: Folder,
+    db: str | None,
     private: Sequence[tuple[str, PrivateKey]],
     origin: str,
     iss: str,
@@ -119,8 +127,7 @@ def _fill(
     )
     first = Statement.from_bytes(sign_document(policy, signer, iss))
     second = Statement.from_bytes(sign_document(keys, signer, iss))
-    schema.create(folder.database, EMPTY_ROOT)
-    store = SqliteStore(folder.database)
+    store = stores.open_store(folder, db)
     try:
         appender = Appender(store, None, Identity(iss, origin), lambda _: receipts, lambda: now, store.take_over(), now)
         # Both in one batch: the first head has size 2, so no inclusion path is ever empty (AMB-2).
@@ -133,5 +140,5 @@ def _fill(
         )
     finally:
         store.close()
-    Config(origin, iss, mark_path, signer.public.thumbprint).write(folder.config)
+    Config(origin, iss, mark_path, signer.public.thumbprint, stores.named(db)).write(folder.config)
     return Created(origin, iss, mark_path, signer.public.thumbprint), MarkValue(head.size, head.root)

@@ -3,6 +3,7 @@
 DIR/log.sqlite     tree, statements, heads, intake          DIR/keys/*.pem   private keys, mode 0600
 DIR/access.sqlite  tokens                                   DIR/lock         held by the owner
 DIR/config.toml    origin, iss, watermark, policy key       DIR/admin.sock   the owner's door for commands
+A log in PostgreSQL has no log.sqlite; config.toml names the database (log/stores.py).
 DIR/artifacts/     records too large for a statement, by their SHA-256
 DIR/search.sqlite  what store and artifacts can be found by; derived
 DIR/access-log/    who read or changed what, chained line by line
@@ -133,6 +134,8 @@ class Config:
     iss: str
     watermark: Path
     policy_key: bytes
+    db: str | None = None
+    """The PostgreSQL database that holds the tree, without a password; None where it is DIR/log.sqlite."""
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -143,6 +146,7 @@ class Config:
                 iss=table.text("iss"),
                 watermark=Path(table.text("watermark")),
                 policy_key=bytes.fromhex(table.text("policy-key-thumbprint")),
+                db=table.optional_text("db"),
             )
             table.done()
         except OSError as error:
@@ -160,6 +164,7 @@ class Config:
             f"iss = {quote(self.iss)}",
             f"watermark = {quote(str(self.watermark))}",
             f"policy-key-thumbprint = {quote(self.policy_key.hex())}",
+            *([] if self.db is None else [f"db = {quote(self.db)}"]),
         ]
         create_durably(path, ("\n".join(lines) + "\n").encode("utf-8"), mode=0o644)
 

@@ -23,8 +23,8 @@ from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark
 from transparency.log.opening import check_mark
 from transparency.log.search_check import check_index
-from transparency.log.sqlite import SqliteStore
-from transparency.log.store import DOCUMENTS, Kind, StoredEntry
+from transparency.log.store import DOCUMENTS, Kind, Store, StoredEntry
+from transparency.log.stores import open_for_reading
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
 from transparency.policy import keyset, operations
@@ -75,7 +75,7 @@ def fsck(
     if not folder.exists():
         raise LogUnusableError(f"there is no log in {data}")
     config = Config.read(folder.config)
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     try:
         report = FsckReport()
         try:
@@ -113,7 +113,7 @@ def _check_artifacts(artifacts: ArtifactStore, report: FsckReport) -> None:
 
 
 class _Check:
-    def __init__(self, store: SqliteStore, config: Config, progress: Progress, report: FsckReport) -> None:
+    def __init__(self, store: Store, config: Config, progress: Progress, report: FsckReport) -> None:
         self._store = store
         self._config = config
         self._progress = progress

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from transparency.cose.keys import PublicKey, Signer
 from transparency.errors import LogUnusableError, MalformedError, StoreError, TransparencyError
+from transparency.log import stores
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership, Passphrase
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.signers import LoadKey, ReceiptSigners
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import RightEdge, TileHashes
@@ -57,6 +57,7 @@ def open_log(
     *,
     clock: Clock,
     watermark: Path | None = None,
+    db: str | None = None,
     allow_lost_key: bool = False,
     passphrase: Passphrase | None = None,
     wrap_store: Callable[[Store], Store] | None = None,
@@ -64,7 +65,7 @@ def open_log(
 ) -> Opened:
     """Open the log in *data* as its owner. *wrap_store* and *open_mark_file* are where tests put faults.
 
-    A *watermark* that opens takes the place of the one in config.toml: whoever moved it says so once. With
+    A *watermark* or *db* that opens takes the place of the one in config.toml: whoever moved it says so once. With
     *allow_lost_key* the log opens although its receipts key is gone, to do the one thing that helps: rotate it.
     *passphrase* is asked if the folder's keys are encrypted.
     """
@@ -74,13 +75,17 @@ def open_log(
     ownership = Ownership(folder.lock)
     try:
         config = Config.read(folder.config)
-        store: Store = SqliteStore(folder.database)
+        said = config.db
+        store = stores.open_store(folder, db or config.db)
+        if db is not None:
+            config = replace(config, db=stores.named(db))
         if wrap_store is not None:
             store = wrap_store(store)
         try:
             mark_path = (watermark or config.watermark).absolute()
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
-            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, load_key)
+            moved = config.db != said
+            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, load_key, moved=moved)
         except StoreError as error:
             store.close()
             raise LogUnusableError(
@@ -103,6 +108,8 @@ def _check(
     open_mark_file: Callable[[Path], DurableFile],
     clock: Clock,
     load_key: LoadKey,
+    *,
+    moved: bool,
 ) -> Opened:
     tip = store.take_over()
 
@@ -111,7 +118,7 @@ def _check(
         return open_file_mark(watermark, config.origin, tip, open_mark_file)
 
     in_force, mark, appender = make_ready(config, store, tip, open_mark, clock, load_key)
-    if watermark != config.watermark:
+    if watermark != config.watermark or moved:
         try:
             replace(config, watermark=watermark).write(folder.config)
         except BaseException:

@@ -242,6 +242,11 @@ class PostgresStore:
             yield from ((size, note) for size, note in rows)
             after = rows[-1][0]
 
+    def leader(self) -> str | None:
+        """Who has the lease at this moment, by the database's clock (lease_table.py)."""
+        row = self._one("SELECT holder FROM lease WHERE expires > clock_timestamp()")
+        return row[0] if row else None
+
     def close(self) -> None:
         for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):
             with lock:

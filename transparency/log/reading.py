@@ -12,7 +12,8 @@ from transparency.log.answers import LogStatus
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.folder import Config, Folder
 from transparency.log.opening import check_head_signature, check_tip
-from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 
 
 class ReadOnlyAdmin:
@@ -25,7 +26,7 @@ class ReadOnlyAdmin:
         if operation not in ("status", "documents"):
             raise StoreError(f"{self._folder.path} is read-only here, so nothing of it can be changed")
         config = Config.read(self._folder.config)
-        store = SqliteStore.for_reading(self._folder.database)
+        store = open_for_reading(self._folder)
         try:
             in_force = load_in_force(store, config.origin, config.policy_key)
             return _status(store, config, in_force) if operation == "status" else _documents(in_force)
@@ -33,7 +34,7 @@ class ReadOnlyAdmin:
             store.close()
 
 
-def _status(store: SqliteStore, config: Config, in_force: InForce) -> dict[str, Any]:
+def _status(store: Store, config: Config, in_force: InForce) -> dict[str, Any]:
     tip = store.tip()
     head = check_tip(store, tip)
     check_head_signature(head, in_force)

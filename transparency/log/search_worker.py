@@ -27,8 +27,8 @@ from transparency.log.artifacts import ArtifactStore
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
 from transparency.log.search_schema import DamagedIndexError
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 
 _logger = logging.getLogger("transparency.search")
 POLL_SECONDS: Final = 0.2
@@ -78,7 +78,7 @@ def main(data: Path) -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     folder = Folder(data)
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     with contextlib.closing(store), SearchIndex(folder.search) as index:
         follower = Follower(index, store, ArtifactStore(folder.artifacts))
         while True:

@@ -20,8 +20,8 @@ from transparency.log.audit_sources import RemoteSource
 from transparency.log.documents import load_in_force
 from transparency.log.folder import Config, Folder
 from transparency.log.published import Published
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
+from transparency.log.stores import open_for_reading
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import WIDTH, tile_width
 from transparency.notes.bundle import read_bundle
@@ -67,7 +67,7 @@ class FolderExport:
     def __init__(self, data: Path) -> None:
         self._folder = Folder(data.absolute())
         config = Config.read(self._folder.config)
-        self._store = SqliteStore.for_reading(self._folder.database)
+        self._store = open_for_reading(self._folder)
         try:
             self._published = Published(self._store)
             self.signed = _newest(self._published, data)

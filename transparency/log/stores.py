@@ -1,0 +1,92 @@
+"""Which store a data folder has: the SQLite file in it, or the PostgreSQL database that its config.toml names.
+
+Everybody who opens a store comes here. PostgreSQL's driver is imported when it is needed: the extra ``postgres``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from transparency.errors import LogUnusableError, RunningElsewhereError
+from transparency.log import schema
+from transparency.log.folder import Config, Folder
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Store
+from transparency.merkle.hashing import EMPTY_ROOT
+
+if TYPE_CHECKING:
+    from transparency.log.postgres import PostgresStore
+
+_INSTALL = "PostgreSQL needs its driver: pip install 'agent-transparency[postgres]'"
+
+
+def open_store(folder: Folder, db: str | None) -> Store:
+    """The store for who owns the log. *db* is the config's, or the one it is to have."""
+    if db is None:
+        return SqliteStore(folder.database)
+    if folder.database.exists():
+        raise LogUnusableError(
+            f"this log is in {folder.database}; to take it to PostgreSQL: "
+            f"transparency log migrate --from {folder.path} --to NEW_FOLDER --db URL"
+        )
+    store = _postgres()(db)
+    leader = store.leader()
+    if leader is not None:
+        store.close()
+        raise RunningElsewhereError(f"{leader} leads this log: whoever else wrote to its database would stop it")
+    return store
+
+
+def open_for_reading(folder: Folder) -> Store:
+    """The store for who looks only."""
+    db = Config.read(folder.config).db if folder.config.exists() else None
+    return SqliteStore.for_reading(folder.database) if db is None else _postgres().for_reading(db)
+
+
+def create_store(folder: Folder, db: str | None) -> str | None:
+    """An empty store for a new log, and where it is: *db*, or None for a file in the folder."""
+    if db is None:
+        schema.create(folder.database, EMPTY_ROOT)
+        return None
+    _postgres()
+    from transparency.log import postgres_connection, postgres_schema  # noqa: PLC0415 - an extra
+
+    postgres_schema.create(postgres_connection.check_url(db), EMPTY_ROOT)
+    return db
+
+
+def remove_store(db: str | None) -> None:
+    """Take an unfinished log's tables away again. A folder is simply not put in its place."""
+    if db is not None:
+        from transparency.log import postgres_schema  # noqa: PLC0415 - an extra
+
+        postgres_schema.drop(db)
+
+
+def named(db: str | None) -> str | None:
+    """*db* as a folder's configuration names it: without a password."""
+    if db is None:
+        return None
+    _postgres()
+    from transparency.log import postgres_connection  # noqa: PLC0415 - an extra
+
+    return postgres_connection.without_password(postgres_connection.check_url(db))
+
+
+def keep_password(db: str) -> None:
+    """Leave the password in *db* to this process and those it starts, in libpq's way."""
+    _postgres()
+    from transparency.log import postgres_connection  # noqa: PLC0415 - an extra
+
+    password = postgres_connection.password_of(db)
+    if password is not None:
+        os.environ["PGPASSWORD"] = password
+
+
+def _postgres() -> type[PostgresStore]:
+    try:
+        from transparency.log.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise LogUnusableError(_INSTALL) from error
+    return PostgresStore
