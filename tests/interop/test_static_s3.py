@@ -91,6 +91,8 @@ async def test_the_independent_client_reads_a_bucket(tmp_path: Path, place: str)
             assert tlog_client.audit(in_bucket(place), log.keys).checkpoint.size == size
             assert result.written > 5
         assert exported(log, place).written == 0
+        bucket = Bucket(log_url(place))
+        assert sorted(bucket.paths("statements/")) == ["statements/000", "statements/001", "statements/002.p/188"]
         entry = Entry(log.site.log.opened.store.digests(600, 601)[0])
         async with LogClient(place) as static:
             assert await static.receipt(entry_id(entry))

@@ -97,7 +97,7 @@ async def test_wherever_it_fails_a_reader_sees_a_whole_log_and_the_next_run_goes
 
 
 KILLED = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from transparency.log import static_export
 from transparency.log.static_source import FolderExport
@@ -113,7 +113,7 @@ def counted(path, data):
     count += 1
     if count >= int(sys.argv[3]):
         (target._folder / ".incoming" / str(count)).write_bytes(data[:5])  # killed in the middle of a write
-        print("killed here", flush=True)
+        os.write(1, b"killed here\\n")
         time.sleep(600)
     put(path, data)
 
@@ -239,13 +239,18 @@ async def test_partial_tiles_go_when_nobody_can_need_them(tmp_path: Path) -> Non
     folder = tmp_path / "www"
     there: dict[int, list[str]] = {}
     async with grown_log(tmp_path / "log") as log:
-        for size in (100, 200, 300, 301):
+        for size in (100, 200, 300, 306):
+            await log.publish(size - 5)
+            if size == 200:  # killed when all but the checkpoint was there
+                with pytest.raises(OSError, match="No space"):
+                    recorded(log, folder, Parts(statements=True), fails_at=8)
+                assert (folder / "statements" / "000.p" / "195").exists()
             await log.publish(size)
             exported(log, folder, Parts(statements=True))
             there[size] = sorted(path.name for path in (folder / "tile" / "0" / "000.p").glob("*"))
             assert len(list((folder / "statements").rglob("*.p/*"))) == 1, "what may be erased is kept once"
 
-    assert there == {100: ["100"], 200: ["100", "200"], 300: ["100", "200"], 301: []}
+    assert there == {100: ["100"], 200: ["100", "195", "200"], 300: ["100", "195", "200"], 306: []}
 
 
 async def test_what_the_log_erases_is_in_no_file_of_the_export_after_the_next_run(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ _SQLITE: tuple[tuple[str, Exit, str, str], ...] = (
     ("SQLITE_CORRUPT", Exit.NEGATIVE, "it is damaged", ""),
 )
 OTHER_USER = "Run this as the user it belongs to, or let this user read it."
-_SERVER_MODULES = frozenset({"sqlite_utils", "prometheus_client"})
+_EXTRAS = {"sqlite_utils": "server", "prometheus_client": "server", "obstore": "export"}
 _READ_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL})
 
 
@@ -135,10 +135,11 @@ def _fitting(message: str) -> str:
 
 
 def _unexpected(error: BaseException) -> Failure:
-    if isinstance(error, ModuleNotFoundError) and error.name in _SERVER_MODULES:
+    if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
+        extra = _EXTRAS[error.name]
         return Failure(
-            Exit.INTERNAL, "not_installed", "this command needs the server parts, which are not installed",
-            "pip install 'agent-transparency[server]'",
+            Exit.INTERNAL, "not_installed", f"this command needs the {extra} parts, which are not installed",
+            f"pip install 'agent-transparency[{extra}]'",
         )  # fmt: skip
     return Failure(
         Exit.INTERNAL,

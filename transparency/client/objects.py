@@ -13,17 +13,13 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, BinaryIO, Final, NoReturn
 
+import obstore.store
+from obstore import exceptions
 from yarl import URL
 
 from transparency.client.places import FileTransport
 from transparency.client.static_layout import kind_of
 from transparency.errors import AnswerTooLargeError, StoreError, UnreachableError
-
-try:
-    import obstore.store
-    from obstore import exceptions
-except ModuleNotFoundError as missing:
-    raise UnreachableError("buckets need the extra `export`: pip install 'agent-transparency[export]'") from missing
 
 MAX_OBJECT: Final = 1024 * 1024 * 1024
 _ATTEMPTS: Final = 10
@@ -152,7 +148,10 @@ class BucketTransport(FileTransport):
         self._bucket = Bucket(url)
 
     async def read(self, path: str, most: int) -> bytes | None:
-        return await asyncio.to_thread(self._bucket.get, path, most)
+        try:
+            return await asyncio.to_thread(self._bucket.get, path, most)
+        except BucketError as error:
+            raise UnreachableError(str(error)) from error
 
 
 _FAILURES: Final = (exceptions.BaseError, OSError, ValueError)

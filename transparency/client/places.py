@@ -44,7 +44,12 @@ def log_url(text: str) -> URL:
         return _folder_url(_from_file_url(rest))
     if not colon and text and Path(text).is_dir():
         return _folder_url(Path(text))
-    return base_url(text)
+    try:
+        return base_url(text)
+    except MalformedError as error:
+        if colon:
+            raise
+        raise MalformedError(f"{error}, and there is no such folder") from error
 
 
 def is_web(text: str) -> bool:

@@ -101,7 +101,8 @@ class Marker:
     """``export.json``: how far each part is written. Each number stays true whoever writes an older one over it.
 
     ``statements`` and ``receipts`` are None where nobody asked for them. ``awaited`` are entries whose erasure is
-    registered, but was not carried out yet when the log was read. ``pruned`` is the size of the checkpoint before.
+    registered, but was not carried out yet when the log was read. ``pruned`` is the size of the checkpoint before,
+    ``edges`` the sizes for which there may be partial bundles of statements.
     """
 
     origin: str
@@ -111,13 +112,16 @@ class Marker:
     artifacts: bool = False
     pruned: int = 0
     awaited: tuple[int, ...] = field(default=())
+    edges: tuple[int, ...] = field(default=())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Marker:
         value = strict_json.loads(data, max_depth=4)
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise MalformedError(f"{MARKER} is not of the form {FORMAT}")
-        awaited = value.get("awaited", [])
+        awaited, edges = value.get("awaited", []), value.get("edges", [])
+        if not isinstance(awaited, list) or not isinstance(edges, list):
+            raise MalformedError(f"{MARKER} has a member of another type than it should have")
         marker = cls(
             origin=value.get("origin", ""),
             tiles=value.get("tiles", 0),
@@ -125,9 +129,10 @@ class Marker:
             receipts=value.get("receipts"),
             artifacts=value.get("artifacts", False),
             pruned=value.get("pruned", 0),
-            awaited=tuple(awaited) if isinstance(awaited, list) else (None,),  # type: ignore[arg-type] # refused below
+            awaited=tuple(awaited),
+            edges=tuple(edges),
         )
-        numbers = [marker.tiles, marker.pruned, *marker.awaited]
+        numbers = [marker.tiles, marker.pruned, *marker.awaited, *marker.edges]
         numbers += [part for part in (marker.statements, marker.receipts) if part is not None]
         fine = all(type(each) is int and 0 <= each <= _MAX_NUMBER for each in numbers)
         if not fine or type(marker.origin) is not str or type(marker.artifacts) is not bool:

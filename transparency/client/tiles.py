@@ -32,7 +32,7 @@ from transparency.statements.media_types import OCTETS
 MAX_BUNDLE: Final = WIDTH * (MAX_ENTRY + 2)
 CACHED_TILES: Final = 512
 _MAX_TILE: Final = WIDTH * HASH_SIZE
-_GONE: Final = (404, 410)
+_GONE: Final = (403, 404, 410)  # a bucket that may not be listed says 403 of what it does not have
 _T = TypeVar("_T")
 
 

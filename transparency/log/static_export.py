@@ -130,9 +130,15 @@ class _Run:
         self._writer.flush()
         if self._target.swap(CHECKPOINT, self._source.signed.to_bytes(), self._keeps_checkpoint):
             self._writer.written += 1
+        there = self._read_checkpoint(self._marker)
+        result.ahead = there is not None and there.checkpoint.size > size
         if size > before or self._fresh or result.awaited != self._marker.awaited:
-            self._clear_up(before)
-            self._marker = replace(self._marker, pruned=before, awaited=result.awaited)
+            if not result.ahead:
+                self._clear_up(before)
+                edges = (size,) if self._statements is not None and size % WIDTH else ()
+                self._marker = replace(self._marker, pruned=before, edges=edges)
+            # Also by one that was overtaken: what it wrote may be older than what was erased, and is looked at again.
+            self._marker = replace(self._marker, awaited=result.awaited)
             self._note()
         result.written, result.bytes = self._writer.written, self._writer.bytes
         return result
@@ -210,6 +216,10 @@ class _Run:
             self._note()
             self._progress(done, size)
         if size % WIDTH:
+            if self._statements is not None:
+                # Before it is there: whoever comes after a run that was killed knows where to clear up.
+                self._marker = replace(self._marker, edges=tuple(sorted({*self._marker.edges, size})))
+                self._note()
             self._write_some(full, full + 1)
         for level, width in list(enumerate(widths(size)))[1:]:
             index = size >> HEIGHT * (level + 1)
@@ -333,15 +343,15 @@ class _Run:
                 paths = [tile_path(level, index, 1)]
                 paths += [entries_path(index, 1), heads_path(index, 1)] if level == 0 else []
                 for path in paths:
-                    self._delete_below(path.removesuffix("1"), "")
-        if self._statements is not None:
-            for index in {before // WIDTH, size // WIDTH}:
-                kept = statements_path(index, size % WIDTH) if index == size // WIDTH and size % WIDTH else ""
-                self._delete_below(statements_path(index, 1).removesuffix("1"), kept)
+                    self._delete_below(path.removesuffix("1"))
+        for edge in self._marker.edges:
+            narrower = size % WIDTH if edge // WIDTH == size // WIDTH else WIDTH
+            self._delete_below(statements_path(edge // WIDTH, 1).removesuffix("1"), narrower)
 
-    def _delete_below(self, prefix: str, kept: str) -> None:
+    def _delete_below(self, prefix: str, width: int = WIDTH) -> None:
+        """Partial bundles narrower than *width*: a wider one is that of an exporter who is ahead."""
         for path in list(self._target.paths(prefix)):
-            if path != kept:
+            if int(path.removeprefix(prefix)) < width:
                 self._target.delete(path)
 
     def _note(self) -> None:
