@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -69,16 +70,17 @@ def test_it_is_the_holder_s_until_it_ends(session: Connection) -> None:
     taken = other.take()
     assert taken is not None
     assert taken.tip.epoch == 2
-    assert taken.before == taken.now, "the same server, the same timeline"
-    assert not ours.renew(1, 0), "whoever lost it cannot renew it"
+    assert not taken.failed_over
+    assert not ours.renew(1, 0, taken.now, leads=True), "whoever lost it cannot renew it"
 
 
 def test_a_renewal_says_how_far_the_tree_is_released_and_never_takes_that_back(session: Connection) -> None:
     table = LeaseTable(session, "a")
-    assert table.take() is not None
+    taken = table.take()
+    assert taken is not None
 
-    assert table.renew(1, 7)
-    assert table.renew(1, 5)
+    assert table.renew(1, 7, taken.now, leads=True)
+    assert table.renew(1, 5, taken.now, leads=True)
 
     seen = table.look()
     assert seen is not None
@@ -94,17 +96,28 @@ def test_a_released_lease_is_taken_at_once(session: Connection) -> None:
     assert other.take() is not None
 
 
-def test_on_another_timeline_a_lease_is_not_renewed_and_its_taker_is_told(session: Connection) -> None:
-    table = LeaseTable(session, "a")
-    assert table.take() is not None
-    session.execute("UPDATE lease SET timeline = 4711")
+def test_who_takes_it_after_a_failover_is_told_until_somebody_has_led_there(session: Connection) -> None:
+    first = LeaseTable(session, "a")
+    taken = first.take()
+    assert taken is not None
+    assert taken.before is None
+    elsewhere = replace(taken.now, timeline=4711)
+    assert first.renew(1, 0, taken.now, leads=True)
+    session.execute("UPDATE lease SET timeline = 4711")  # as if it had been led there
 
-    assert not table.renew(1, 0)
+    assert not first.renew(1, 0, elsewhere, leads=True), "the database is not there any more"
+    for holder in ("b", "c"):
+        expire(session)
+        taken = LeaseTable(session, holder).take()
+        assert taken is not None
+        assert taken.failed_over
+        assert LeaseTable(session, holder).renew(taken.tip.epoch, 0, taken.now, leads=False), "it has only the lease"
+    assert LeaseTable(session, "c").renew(taken.tip.epoch, 0, taken.now, leads=True)
     expire(session)
-    taken = LeaseTable(session, "b").take()
+    taken = LeaseTable(session, "d").take()
 
     assert taken is not None
-    assert taken.failed_over
+    assert not taken.failed_over
 
 
 def test_a_holder_that_hangs_in_a_transaction_is_put_out(url: str, session: Connection) -> None:

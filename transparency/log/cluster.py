@@ -227,11 +227,11 @@ class ClusterLog(Log):
 
         parts = self._parts
         try:
+            await self._follower.check_still_there()
             leading = await asyncio.to_thread(
                 prepare, parts.folder, parts.config, taken, self._settings.vouching, self._clock, open_store
             )
         except LogUnusableError as error:
-            self._keeper.give_up(START_SECONDS)
             self.gone(error)
         except TransparencyError as error:
             _logger.warning("this node has the lease and cannot lead: %s", error)
@@ -263,6 +263,7 @@ class ClusterLog(Log):
             return
         _logger.info("this node leads the log from size %d on, in epoch %d", self.published, parts.tip.epoch)
         self._released(self.published)
+        self._keeper.leads = True
         self._keeper.look()  # so that who missed the bell reads it
         self._ready.set()
 
@@ -283,6 +284,7 @@ class ClusterLog(Log):
 
     def gone(self, error: LogUnusableError) -> None:
         """There is no going on: the state that is there is not one that this log may be continued from."""
+        self._keeper.withdraw()
         self._failure = error
         self._ready.set()
         self.node.failed = error

@@ -90,7 +90,7 @@ class Follower:
         """The lease, as it is every second while another has it."""
         if seen.epoch != self._epoch:
             try:
-                await self._check_still_there()
+                await self.check_still_there()
             except LogUnusableError as error:
                 self._node.gone(error)
                 return
@@ -99,7 +99,8 @@ class Follower:
             self._epoch = seen.epoch
         self.follow(seen.published, refresh=True)
 
-    async def _check_still_there(self) -> None:
+    async def check_still_there(self) -> None:
+        """What this node has shown is in the database, whichever that is now."""
         shown = self._parts.tip
         if not shown.size:
             return

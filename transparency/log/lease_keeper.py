@@ -18,6 +18,7 @@ from transparency.errors import TransparencyError
 from transparency.log.cluster_connection import words
 from transparency.log.lease import Campaign
 from transparency.log.lease_table import LeaseTable, Seen, Taken
+from transparency.log.mark_postgres import Place
 
 
 class Told(Protocol):
@@ -46,16 +47,20 @@ class LeaseKeeper:
         self.holder = holder
         # How far the tree is released: set by the event loop, told with each renewal.
         self.published = 0
+        # Whether the node has checked all it must, and sequences: likewise.
+        self.leads = False
         self._connect = connect
         self._told = told
         self._clock = clock
         self._candidate = candidate
         self._campaign = Campaign()
         self._table: LeaseTable | None = None
+        self._place: Place | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._wake = threading.Event()
         self._stopping = False
         self._reachable = True
+        self._looking = False
         self._give_up: float | None = None
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
@@ -79,7 +84,13 @@ class LeaseKeeper:
 
     def look(self) -> None:
         """Ask now: somebody said that something has changed."""
+        self._looking = True
         self._wake.set()
+
+    def withdraw(self) -> None:
+        """This node must not lead: release the lease, and never ask for it again."""
+        self._candidate = False
+        self.give_up()
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -87,18 +98,11 @@ class LeaseKeeper:
         while not self._stopping:
             self._wake.clear()
             if self._give_up is not None:
-                self._release(self._give_up)
-                self._give_up = None
-            asked = self._clock()
-            try:
-                self._ask(asked)
-                self._reachable = True
-            except (psycopg.Error, TransparencyError) as error:
-                self._disconnect()
-                self._campaign.unanswered(asked)
-                if self._reachable:  # once, not every quarter of a second
-                    self._told.lease_unreachable(words(error))
-                self._reachable = False
+                pause, self._give_up = self._give_up, None
+                self._release(pause)
+            elif self._looking or self._campaign.rest(self._clock()) <= 0:
+                self._looking = False
+                self._ask_once()
             if self._campaign.leading and not self.believes():
                 self._campaign.given_up(self._clock())
                 self._told.lease_lost("it could not be renewed in time")
@@ -106,10 +110,24 @@ class LeaseKeeper:
         self._release(0.0)
         self._disconnect()
 
+    def _ask_once(self) -> None:
+        asked = self._clock()
+        try:
+            self._ask(asked)
+            self._reachable = True
+        except (psycopg.Error, TransparencyError) as error:
+            self._disconnect()
+            self._campaign.unanswered(asked)
+            if self._reachable:  # once, not every quarter of a second
+                self._told.lease_unreachable(words(error))
+            self._reachable = False
+
     def _ask(self, asked: float) -> None:
         table = self._connected()
         if self._campaign.leading:
-            if table.renew(self._campaign.epoch, self.published):
+            if self._place is not None and table.renew(
+                self._campaign.epoch, self.published, self._place, leads=self.leads
+            ):
                 self._campaign.granted(asked, self._campaign.epoch)
             else:
                 self._campaign.refused(asked, 0.0)
@@ -120,6 +138,7 @@ class LeaseKeeper:
             taken = table.take()
             if taken is not None:
                 self._campaign.granted(asked, taken.tip.epoch)
+                self._place, self.leads = taken.now, False
                 self._told.lease_taken(taken)
                 return
             seen = table.look()

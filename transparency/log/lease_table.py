@@ -23,7 +23,7 @@ _HINT: Final = 0x7472_616E_7370
 TABLE: Final = """
     CREATE TABLE IF NOT EXISTS lease (
         one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL, expires timestamptz NOT NULL,
-        server numeric NOT NULL, timeline bigint NOT NULL, published bigint NOT NULL)
+        server bigint NOT NULL, timeline bigint NOT NULL, published bigint NOT NULL)
 """
 # The timeline is what the names of the write-ahead log's files begin with.
 _PLACE: Final = """
@@ -31,10 +31,13 @@ _PLACE: Final = """
     FROM pg_control_system()
 """
 _RENEW: Final = """
-    UPDATE lease SET published = greatest(published, %s),
-        expires = greatest(expires, clock_timestamp() + make_interval(secs => %s))
-    WHERE holder = %s AND epoch = %s AND server = (SELECT system_identifier FROM pg_control_system())
-        AND timeline = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
+    UPDATE lease SET published = greatest(published, %(published)s),
+        expires = greatest(expires, clock_timestamp() + make_interval(secs => %(ttl)s)),
+        server = CASE WHEN %(leads)s THEN %(server)s ELSE server END,
+        timeline = CASE WHEN %(leads)s THEN %(timeline)s ELSE timeline END
+    WHERE holder = %(holder)s AND epoch = %(epoch)s
+        AND %(server)s = (SELECT system_identifier FROM pg_control_system())
+        AND %(timeline)s = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
 """
 
 
@@ -50,7 +53,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The lease is ours: from which tip, and where the database is now and was when it was last taken."""
+    """The lease is ours: from which tip, and where the database is now and was when somebody last led."""
 
     tip: Tip
     before: Place | None
@@ -93,15 +96,21 @@ class LeaseTable:
             )
             now = self._place()
             self._connection.execute(
-                "UPDATE lease SET holder = %s, epoch = %s, server = %s, timeline = %s, "
-                "expires = clock_timestamp() + make_interval(secs => %s)",
-                (self._holder, epoch, now.server, now.timeline, TTL_SECONDS),
+                "UPDATE lease SET holder = %s, epoch = %s, expires = clock_timestamp() + make_interval(secs => %s)",
+                (self._holder, epoch, TTL_SECONDS),
             )
-        return Taken(Tip(size, bytes(root), epoch), Place(int(server), timeline) if holder else None, now)
+        return Taken(Tip(size, bytes(root), epoch), Place(server, timeline) if server else None, now)
 
-    def renew(self, epoch: int, published: int) -> bool:
-        """False if it is another's by now, or the database another: then it is over."""
-        values = (published, TTL_SECONDS, self._holder, epoch)
+    def renew(self, epoch: int, published: int, place: Place, *, leads: bool) -> bool:
+        """False if it is another's by now, or the database is not where it was taken: then it is over.
+
+        Who *leads*, and does not only have the lease, has found that nothing was lost on the way here: *place* is then
+        where the log is.
+        """
+        values = {
+            "published": published, "ttl": TTL_SECONDS, "holder": self._holder, "epoch": epoch, "leads": leads,
+            "server": place.server, "timeline": place.timeline,
+        }  # fmt: skip
         return self._connection.execute(_RENEW, values).rowcount == 1
 
     def release(self, epoch: int, published: int) -> None:
@@ -122,7 +131,7 @@ class LeaseTable:
 
     def _place(self) -> Place:
         row = self._one(_PLACE)
-        return Place(int(row[0]), row[1])
+        return Place(*row)
 
     def _one(self, statement: LiteralString, *values: object) -> Any:  # noqa: ANN401 - a row
         return self._connection.execute(statement, values).fetchone()
