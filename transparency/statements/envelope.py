@@ -54,6 +54,10 @@ class Envelope:
     def hash_name(self) -> str:
         return BY_LABEL[self.hash_alg].name
 
+    @property
+    def digest_size(self) -> int:
+        return BY_LABEL[self.hash_alg].size
+
     def digest(self, preimage: bytes) -> bytes:
         return BY_LABEL[self.hash_alg].digest(preimage)
 

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple, NewType
 
 from transparency.cose import base64url, labels
 from transparency.cose.algorithms import ALGORITHMS
-from transparency.cose.cbor import bstr
+from transparency.cose.cbor import bstr, read_bstr
 from transparency.cose.keys import PublicKey, Signer
 from transparency.cose.sign1 import Sign1, sig_structure, sign1
 from transparency.cose.x509 import read_chain, read_x5t
 from transparency.errors import MalformedError, PayloadMissingError, UnsupportedAlgorithmError
 from transparency.statements.certified import CertifiedSigner
 from transparency.statements.envelope import Envelope
+from transparency.statements.known_headers import KnownHeaders
 from transparency.statements.member import member
 
 Entry = NewType("Entry", bytes)
@@ -80,6 +81,10 @@ class Statement(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes, payload: bytes | None = None) -> Statement:
         """Read one statement; *payload* completes a detached one, and must equal an attached one."""
+        if payload is None:
+            known = cls._from_known(data)
+            if known is not None:
+                return known
         message = Sign1.from_bytes(data)
         headers = message.headers
         if labels.VDS in headers:
@@ -100,7 +105,36 @@ class Statement(NamedTuple):
         # Read canonically, attached and without an unprotected header, it is in that form already.
         plain = not message.unprotected and message.payload is not None
         normalised = bytes(data) if plain else normalise(message.protected, body, message.signature)
-        return cls(message, claims, alg, kid, content_type, envelope, body, normalised, entry_of(normalised))
+        read = cls(message, claims, alg, kid, content_type, envelope, body, normalised, entry_of(normalised))
+        if plain and payload is None and _KNOWN.due():
+            _KNOWN.learn(message.protected, headers, read._replace(message=_NO_MESSAGE, payload=b"", normalised=b""))
+        return read
+
+    @classmethod
+    def _from_known(cls, data: bytes) -> Statement | None:
+        """One in its normalised form, with a protected header as it was read before; None for all others."""
+        if data[:2] != _TAGGED_ARRAY_OF_4:
+            return None
+        try:
+            protected, pos = read_bstr(data, 2)
+            found = _KNOWN.find(protected)
+            if found is None or data[pos : pos + 1] != _EMPTY_MAP:
+                return None
+            payload, pos = read_bstr(data, pos + 1)
+            signature, pos = read_bstr(data, pos)
+            headers, first = found
+            said = headers[labels.CWT_CLAIMS]
+            sub = _string_or_uri(said[labels.CLAIM_SUB], "sub", MAX_SUB_CHARS)
+        except MalformedError:
+            return None
+        envelope = first.envelope
+        if pos != len(data) or (envelope is not None and len(payload) != envelope.digest_size):
+            return None
+        iss, _, _, nbf, exp = first.claims
+        claims = Claims(iss, sub, said.get(labels.CLAIM_IAT), nbf, exp)
+        message = Sign1(protected, headers, {}, payload, signature)
+        data = bytes(data)
+        return cls(message, claims, first.alg, first.kid, first.content_type, envelope, payload, data, entry_of(data))
 
     @property
     def iss(self) -> str:
@@ -131,6 +165,10 @@ class Statement(NamedTuple):
         signature = self.message.signature
         if tbs_digest is None or not key.verify_digest(self.alg, tbs_digest, signature):
             key.verify(self.alg, self.to_be_signed, signature)
+
+
+_KNOWN: KnownHeaders[Statement] = KnownHeaders()
+_NO_MESSAGE = Sign1(b"", {}, {}, None, b"")
 
 
 def normalise(protected: bytes, payload: bytes | None, signature: bytes) -> bytes:
