@@ -98,6 +98,10 @@ class RunningElsewhereError(FolderOwnedError):
     """Another process holds the high-water mark: this log runs from another folder, and this one is a copy of it."""
 
 
+class LedElsewhereError(RunningElsewhereError):
+    """Another node leads this log, whose database all of them share. It may be read; changes go to that node."""
+
+
 class UnreachableError(TransparencyError):
     """The log did not answer, or not as a log does."""
 

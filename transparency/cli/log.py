@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from transparency.cli import access, export, log_keys, log_vkey, manifest, reindex
+from transparency.cli import access, export, log_keys, log_vkey, manifest, migrate, reindex
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
@@ -28,12 +28,13 @@ _WATERMARK = click.option(
 
 @click.group()
 def command() -> None:
-    """Look after a log: status, fsck, reindex, manifest, backup, restore, export, keys."""
+    """Look after a log: status, fsck, reindex, manifest, backup, restore, migrate, export, keys."""
 
 
 command.add_command(access.command)
 command.add_command(export.command)
 command.add_command(manifest.command)
+command.add_command(migrate.command)
 command.add_command(reindex.command)
 command.add_command(log_keys.keys)
 command.add_command(log_vkey.command)

@@ -20,6 +20,7 @@ from transparency import errors
 from transparency.cose.cbor import decode, encode
 from transparency.errors import (
     FolderOwnedError,
+    LedElsewhereError,
     MalformedError,
     PassphraseError,
     RunningElsewhereError,
@@ -67,6 +68,11 @@ def open_admin(
     """
     try:
         log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key, passphrase=passphrase)
+    except LedElsewhereError:
+        if not reading:
+            raise
+        yield ReadOnlyAdmin(Folder(data.absolute()))
+        return
     except RunningElsewhereError:
         raise  # nobody owns this folder, so nobody answers on its socket
     except FolderOwnedError:

@@ -50,15 +50,10 @@ def backup(
         raise FileExistsError(17, "exists already", str(out))
     target = make_folder(out.with_name(f".{out.name}.{secrets.token_hex(4)}.new"))
     try:
-        for database in (source.database, source.access):
-            if database.exists():
-                _copy_database(database, target.path / database.name)
+        if source.database.exists():
+            _copy_database(source.database, target.database)
         create_durably(target.config, source.config.read_bytes(), mode=0o644)
-        if with_keys:
-            for key in source.key_files():
-                create_durably(target.keys / key.name, key.read_bytes())
-        _copy_artifacts(source, target)
-        copy_access_log(source.access_log, target.access_log)
+        copy_beside(source, target, with_keys=with_keys)
         store = SqliteStore(target.database)
         try:
             size = check_tip(store, store.tip()).size
@@ -101,13 +96,9 @@ def restore(
     new_mark = accept_missing_mark and not mark_path.exists()
     making = make_folder(data.with_name(f".{data.name}.{secrets.token_hex(4)}.new"))
     try:
-        for path in (copy.database, copy.access):
-            if path.exists():
-                _copy_database(path, making.path / path.name)
-        for key in copy.key_files():
-            create_durably(making.keys / key.name, key.read_bytes())
-        _copy_artifacts(copy, making)
-        copy_access_log(copy.access_log, making.access_log)
+        if copy.database.exists():
+            _copy_database(copy.database, making.database)
+        copy_beside(copy, making, with_keys=True)
         if copy.copies.exists():
             create_durably(making.copies, copy.copies.read_bytes())
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
@@ -179,9 +170,16 @@ def _new_mark(folder: Folder, origin: str, path: Path) -> None:
         store.close()
 
 
-def _copy_artifacts(source: Folder, target: Folder) -> None:
+def copy_beside(source: Folder, target: Folder, *, with_keys: bool) -> None:
+    """What lies beside the tree in a folder: tokens, records, the log of accesses and, where told, private keys."""
+    if source.access.exists():
+        _copy_database(source.access, target.access)
+    if with_keys:
+        for key in source.key_files():
+            create_durably(target.keys / key.name, key.read_bytes())
     # No reserve: the copy goes where the operator said, and fails there if it does not fit.
     ArtifactStore(source.artifacts).copy_to(ArtifactStore(target.artifacts, reserve=0))
+    copy_access_log(source.access_log, target.access_log)
 
 
 def _copy_database(source: Path, target: Path) -> None:

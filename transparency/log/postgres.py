@@ -57,8 +57,11 @@ class PostgresStore:
         """For who looks only: the schema stays as it is, and the server may be a standby."""
         return cls(url, name, writes=False)
 
-    def __init__(self, url: str, name: str = NAME, *, writes: bool = True) -> None:
-        """*name* is what the sessions are called in pg_stat_activity, for who has to end them."""
+    def __init__(self, url: str, name: str = NAME, *, writes: bool = True, synchronous: bool = True) -> None:
+        """*name* is what the sessions are called in pg_stat_activity, for who has to end them.
+
+        Not *synchronous*, commits return before they are kept: for a store that is thrown away if it is not finished.
+        """
         check_url(url)
         opened: list[Connection] = []
         try:
@@ -67,6 +70,8 @@ class PostgresStore:
             check_server(self._writer, writes=writes)
             if writes:
                 postgres_schema.migrate(self._writer)
+                if not synchronous:
+                    self._writer.execute("SET synchronous_commit = off")
             postgres_schema.check_version(postgres_schema.version(self._reader))
         except BaseException as error:
             for connection in opened:

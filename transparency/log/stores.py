@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from transparency.errors import LogUnusableError, RunningElsewhereError
+from transparency.errors import LedElsewhereError, LogUnusableError
 from transparency.log import schema
 from transparency.log.folder import Config, Folder
 from transparency.log.sqlite import SqliteStore
@@ -34,8 +34,13 @@ def open_store(folder: Folder, db: str | None) -> Store:
     leader = store.leader()
     if leader is not None:
         store.close()
-        raise RunningElsewhereError(f"{leader} leads this log: whoever else wrote to its database would stop it")
+        raise LedElsewhereError(f"{leader} leads this log: whoever else wrote to its database would stop it")
     return store
+
+
+def open_to_fill(folder: Folder, db: str | None) -> Store:
+    """A new store that is filled from another: no commit waits for the disk. The next that does takes all with it."""
+    return SqliteStore(folder.database, synchronous="NORMAL") if db is None else _postgres()(db, synchronous=False)
 
 
 def open_for_reading(folder: Folder) -> Store:
