@@ -44,6 +44,7 @@ _COMMANDS = {
     "retention": ("transparency.cli.retention", "How long records are kept: plan, apply, hold, release."),
     "log": ("transparency.cli.log", "Status, fsck, manifest, backup, restore, rotate-key."),
     "witness": ("transparency.cli.witness", "Cosign checkpoints of logs: serve; or after replaying: follow."),
+    "mirror": ("transparency.cli.mirror", "Keep copies of logs, cosign and serve them."),
     "monitor": ("transparency.cli.monitor", "Follow logs, and say when one breaks its word."),
     "doctor": ("transparency.cli.doctor", "Check clock, disk, keys, TLS and the log."),
 }

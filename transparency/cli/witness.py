@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -23,10 +21,8 @@ from transparency.cli.listening import (
 from transparency.cli.output import done, note, print_json
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import json_option
-from transparency.cli.witness_folders import dir_option, require_either, require_witness
-from transparency.errors import NoteError, StoreError
-
-_LIKE: Final = "It is like witness.example/w1."
+from transparency.cli.witness_folders import check_new, dir_option, print_vkeys, require_either, require_witness
+from transparency.errors import StoreError
 
 
 @click.group()
@@ -57,16 +53,8 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
     Its verifier keys are printed, one a line: publish them.
     """
     from transparency.witness.folder import create_witness
-    from transparency.witness.keys import check_witness_name
 
-    try:
-        check_witness_name(name)
-    except NoteError as error:
-        raise CommandError(Exit.USAGE, f"--name cannot be used: {error}", _LIKE) from error
-    if "://" in name:
-        raise CommandError(Exit.USAGE, "--name cannot be used: it is a name, without https://", _LIKE)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(Exit.CANNOT_WRITE, f"{folder} is not an empty folder", "Name another.")
+    check_new(folder, name, "witness.example/w1")
     passphrase = new_kept_passphrase() if encrypt_keys else None
     with storage(folder):
         made = create_witness(folder, name, watermark, passphrase)
@@ -74,7 +62,8 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
     if as_json:
         print_json({"dir": str(folder), "name": name, "vkeys": vkeys})
         return
-    _print_lines(vkeys)
+    for line in vkeys:
+        click.echo(line)
     done(f"{folder}: a witness by the name {name}; these are its verifier keys, for logs and verifiers to trust")
     note(f"next: transparency witness add-log --dir {folder} VKEY, then transparency witness serve --dir {folder}")
 
@@ -83,13 +72,7 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
 @dir_option(keys=True)
 def vkey(folder: Path) -> None:
     """Print the verifier keys of a witness, one a line: the Ed25519 one, then the ML-DSA-44 one."""
-    from transparency.witness.state import WitnessState
-
-    found = require_either(folder)
-    vkeys = [key.text for key in found.load_keys().vkeys]
-    with storage(found.state), closing(WitnessState.for_reading(found)) as state:
-        state.check_keys(vkeys)
-    _print_lines(vkeys)
+    print_vkeys(require_either(folder))
 
 
 @command.command(epilog="\b\nExample: transparency witness serve --dir ./witness --port 8090")
@@ -137,8 +120,3 @@ def serve(
             hint = "Look at its disk and start it again: nothing that was cosigned is in doubt."
             raise CommandError(Exit.CANNOT_WRITE, f"{found.state}: the witness has stopped: {error}", hint) from error
     note("stopped; everything that was cosigned is recorded")
-
-
-def _print_lines(lines: list[str]) -> None:
-    for line in lines:
-        click.echo(line)

@@ -43,9 +43,23 @@ def add_log(
 
     In force at once, also while the witness runs. What was cosigned for this origin before stays recorded.
     """
+    found = require_witness(folder)
+    _check_url(url)
+    log, size = put_on_list(found, vkeys, url, per_minute, replace_keys=replace_keys)
+    if as_json:
+        print_json({"origin": log.origin, "keys": len(log.vkeys), "url": log.url, "recorded-size": size})
+        return
+    done(f"cosigning for {log.origin}, {len(log.vkeys)} key{'s' if len(log.vkeys) > 1 else ''}")
+    if size is not None:
+        note(f"it was cosigned before, up to size {size}, and goes on from there")
+
+
+def put_on_list(
+    found: WitnessFolder, vkeys: tuple[str, ...], url: str | None, per_minute: int | None, *, replace_keys: bool
+) -> tuple[KnownLog, int | None]:
+    """The log as it is on the list now, and the size that was last cosigned for it."""
     from transparency.witness.logs import PER_MINUTE, KnownLog, changing
 
-    found = require_witness(folder)
     log = _known(vkeys, url, PER_MINUTE if per_minute is None else per_minute or None)
     with storage(found.state):
         recorded = _recorded(found).get(log.origin)
@@ -57,13 +71,7 @@ def add_log(
             rate = before.per_minute if per_minute is None else log.per_minute
             log = KnownLog(log.vkeys, before.url if url is None else url, rate)
         logs[log.origin] = log
-    size = None if recorded is None else recorded.size
-    if as_json:
-        print_json({"origin": log.origin, "keys": len(log.vkeys), "url": log.url, "recorded-size": size})
-        return
-    done(f"cosigning for {log.origin}, {len(log.vkeys)} key{'s' if len(log.vkeys) > 1 else ''}")
-    if size is not None:
-        note(f"it was cosigned before, up to size {size}, and goes on from there")
+    return log, None if recorded is None else recorded.size
 
 
 @click.command("list", epilog="\b\nExample: transparency witness list --dir ./witness")
@@ -115,9 +123,13 @@ def evidence(folder: Path, target: Path, as_json: bool) -> None:
     that had been cosigned. A fork has N.fork.evidence, which convicts the log and is checked by `transparency verify`;
     unproven means that nobody has shown the one tree to extend the other.
     """
+    write_cases(require_witness(folder), target, as_json=as_json)
+
+
+def write_cases(found: WitnessFolder, target: Path, *, as_json: bool) -> None:
+    """All evidence that is kept in a folder, as files in another."""
     from transparency.witness.state import WitnessState
 
-    found = require_witness(folder)
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         kept = state.evidence()
     if target.exists():
@@ -180,12 +192,15 @@ def _warn_of_edits(state: WitnessState, mark: MarkValue | None) -> None:
         warn(str(error))
 
 
+def _check_url(url: str | None) -> None:
+    if url is not None and (not url.startswith(("https://", "http://")) or not url.isprintable() or " " in url):
+        raise CommandError(Exit.USAGE, f"--url {url!r} is not a URL", "It is like https://log.example/agents.")
+
+
 def _known(vkeys: tuple[str, ...], url: str | None, per_minute: int | None) -> KnownLog:
     from transparency.notes.vkey import VerifierKey
     from transparency.witness.logs import KnownLog
 
-    if url is not None and (not url.startswith(("https://", "http://")) or not url.isprintable() or " " in url):
-        raise CommandError(Exit.USAGE, f"--url {url!r} is not a URL", "It is like https://log.example/agents.")
     try:
         return KnownLog(tuple(VerifierKey.parse(text) for text in vkeys), url, per_minute)
     except NoteError as error:

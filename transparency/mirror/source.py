@@ -18,10 +18,10 @@ AT_ONCE: Final = 4
 class SourceTree(TiledTree):
     """The tree under a checkpoint that the caller trusts; everything in a package has been checked against it."""
 
-    async def packages(self, start: int) -> AsyncGenerator[Package, None]:
-        """Those of an upload from *start* to the size of the tree, in order."""
+    async def packages(self, start: int, most: int | None = None) -> AsyncGenerator[Package, None]:
+        """Those of an upload from *start* to the size of the tree, in order; all, or the first *most*."""
         await self.check_root()
-        left = spans(start, self.size)
+        left = islice(spans(start, self.size), most)
         while group := list(islice(left, AT_ONCE)):
             for package in await asyncio.gather(*map(self._package, group)):
                 yield package

@@ -38,7 +38,7 @@ _MAX_SEEN: Final = 4096
 _logger = logging.getLogger("transparency.witness")
 
 _KEPT: Final = {
-    Ground.FORK: "%s signed another history, at size %d: kept, see `transparency witness evidence`",
+    Ground.FORK: "%s signed another history, at size %d: kept as evidence",
     Ground.UNPROVEN: "%s signed a tree of size %d that is not shown to extend the recorded one; kept",
 }
 Outcome = Answer | Exception

@@ -1,0 +1,214 @@
+"""``transparency mirror``: keep a copy of logs, cosign what it has, and serve it (C2SP tlog-mirror)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from transparency.cli import mirror_logs
+from transparency.cli.connection import tls_context
+from transparency.cli.errors import CommandError, storage
+from transparency.cli.exits import Exit
+from transparency.cli.listening import (
+    cannot_listen,
+    check_can_append,
+    check_can_listen,
+    check_tls,
+    fit_connections,
+    tls_options,
+    warn_of_plain_http,
+)
+from transparency.cli.mirror_logs import check_place
+from transparency.cli.output import done, note, print_json
+from transparency.cli.passphrases import new_kept_passphrase
+from transparency.cli.settings import Setting, json_option
+from transparency.cli.verify_witnesses import load_policy
+from transparency.cli.witness_folders import check_new, dir_option, is_mirror, print_vkeys, require_mirror
+from transparency.cli.witness_logs import put_on_list
+from transparency.errors import StoreError
+
+if TYPE_CHECKING:
+    from transparency.mirror.folder import MirrorFolder
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_LIKE = "mirror.example/m1"
+_FOLLOW = "follow"
+
+
+class _Group(click.Group):
+    """``transparency mirror LOG …`` is ``transparency mirror follow LOG …``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_FOLLOW, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Group, epilog="\b\nExample: transparency mirror https://log.example --dir ./mirror --log-vkey VKEY")
+def command() -> None:
+    """Keep a copy of logs, cosign what it has, and serve it: follow LOG, or init, add-log, serve.
+
+    `transparency mirror LOG --dir DIR` does all of it for one log. Logs may push to it as well, by C2SP tlog-mirror.
+    """
+
+
+command.add_command(mirror_logs.add_log)
+command.add_command(mirror_logs.list_)
+command.add_command(mirror_logs.evidence)
+command.add_command(mirror_logs.check)
+command.add_command(mirror_logs.push)
+
+
+def _serving(function: _F) -> _F:
+    """The options of whatever runs a mirror."""
+    for option in (
+        click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The mark, if it was moved."),
+        click.option("--cacert", cls=Setting, type=click.Path(), metavar="FILE",
+                     help="Trust this CA file for TLS too."),
+        tls_options,
+        click.option("--access-log", metavar="FILE", help="Structured access log; - is stderr."),
+        click.option("--rate-limit", type=click.IntRange(0), metavar="N",
+                     help="Requests a minute and address; 0 lifts the limit."),
+        click.option("--interval", type=click.FloatRange(1), default=10, show_default=True, metavar="S",
+                     help="Between two looks at the logs that have a URL."),
+        click.option("--port", default=8091, show_default=True, type=click.IntRange(0, 65535),
+                     help="0 takes a free one."),
+        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@command.command(epilog="\b\nExample: transparency mirror init --dir ./mirror --name mirror.example/m1")
+@dir_option(keys=True, keeper="mirror")
+@click.option("--name", required=True, metavar="NAME", help="Its name in every cosignature, for ever: a URL, no https.")
+@click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
+              help="Its high-water mark. Default: beside the folder, not in it.")  # fmt: skip
+@click.option("--encrypt-keys", is_flag=True, help="Encrypt its private keys with a passphrase.")
+@json_option()
+def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as_json: bool) -> None:
+    """Make a mirror in DIR: two keys, Ed25519 and ML-DSA-44, and no entry of any log.
+
+    Its verifier keys are printed, one a line: publish them.
+    """
+    check_new(folder, name, _LIKE)
+    made = _make(folder, name, watermark, new_kept_passphrase() if encrypt_keys else None)
+    vkeys = [key.text for key in made.load_keys().vkeys]
+    if as_json:
+        print_json({"dir": str(folder), "name": name, "vkeys": vkeys})
+        return
+    for line in vkeys:
+        click.echo(line)
+    done(f"{folder}: a mirror by the name {name}; these are its verifier keys, for whoever relies on its copies")
+    note(f"next: transparency mirror add-log --dir {folder} VKEY --url URL, then mirror serve --dir {folder}")
+
+
+@command.command(epilog="\b\nExample: transparency mirror vkey --dir ./mirror")
+@dir_option(keys=True, keeper="mirror")
+def vkey(folder: Path) -> None:
+    """Print the verifier keys of a mirror, one a line: the Ed25519 one, then the ML-DSA-44 one."""
+    print_vkeys(require_mirror(folder))
+
+
+@command.command(epilog="\b\nExample: transparency mirror serve --dir ./mirror --port 8091")
+@dir_option(keys=True, keeper="mirror")
+@_serving
+def serve(folder: Path, **options: Any) -> None:  # noqa: ANN401 - those of _serving
+    """Run the mirror in DIR until SIGTERM or Ctrl-C.
+
+    When it is ready, one line with its URL is printed: the submission prefix and the monitoring prefix. Logs that have
+    a URL are followed; all may push. Logs that are added meanwhile are noticed.
+    """
+    _run(require_mirror(folder), **options)
+
+
+@command.command(
+    _FOLLOW, epilog="\b\nExample: transparency mirror https://log.example --dir ./mirror --policy log.policy"
+)
+@click.argument("log", metavar="LOG")
+@dir_option(keys=True, keeper="mirror")
+@click.option("--name", metavar="NAME", help="The mirror's name, if DIR has none yet: a URL, no https.")
+@click.option("--policy", metavar="FILE", type=click.Path(), help="A C2SP policy file with the log's keys.")
+@click.option("--log-vkey", multiple=True, metavar="VKEY", help="A verifier key of the log (repeatable).")
+@_serving
+def follow(
+    log: str, folder: Path, name: str | None, policy: str | None, log_vkey: tuple[str, ...], **options: Any  # noqa: ANN401 - those of _serving
+) -> None:  # fmt: skip
+    """Mirror LOG in DIR and serve it: `init`, `add-log` and `serve` in one. The word `follow` may be left out.
+
+    LOG is where a log serves C2SP tiles. Its keys are given once, from elsewhere than the log itself; a mirror that
+    knows the log needs neither them nor --name.
+    """
+    check_place(log, "LOG")
+    named = load_policy(policy)
+    vkeys = log_vkey + tuple(each.key.text for each in (named.logs if named is not None else ()))
+    new = not is_mirror(folder)
+    if new and name is None:
+        hint = f"Give --name NAME to make one. It is like {_LIKE}."
+        raise CommandError(Exit.NO_INPUT, f"there is no mirror in {folder}", hint)
+    if new and not vkeys:
+        raise _no_keys(log)
+    if new:
+        assert name is not None  # noqa: S101 - refused above
+        check_new(folder, name, _LIKE)
+    found = _make(folder, name or "", options["watermark"], None) if new else require_mirror(folder)
+    if vkeys:
+        known, _ = put_on_list(found, tuple(dict.fromkeys(vkeys)), log, None, replace_keys=False)
+        note(f"mirroring {known.origin} from {log}")
+    elif not _is_followed(found, log):
+        raise _no_keys(log)
+    _run(found, **options)
+
+
+def _make(folder: Path, name: str, watermark: Path | None, passphrase: bytes | None) -> MirrorFolder:
+    from transparency.mirror.folder import create_mirror
+
+    with storage(folder):
+        return create_mirror(folder, name, watermark, passphrase)
+
+
+def _is_followed(found: MirrorFolder, url: str) -> bool:
+    from transparency.witness.logs import LogList
+
+    return any(log.url == url for log in LogList.read(found.logs).values())
+
+
+def _no_keys(log: str) -> CommandError:
+    hint = "Give --log-vkey or --policy (its operator publishes what `transparency log vkey` prints)."
+    return CommandError(Exit.USAGE, f"no key of the log at {log} is known, so anybody could speak for it", hint)
+
+
+def _run(
+    found: MirrorFolder, *, host: str, port: int, interval: float, rate_limit: int | None, access_log: str | None,
+    tls_cert: Path | None, tls_key: Path | None, cacert: str | None, watermark: Path | None,
+) -> None:  # fmt: skip
+    import asyncio
+
+    from transparency.mirror.pull import PullSettings
+    from transparency.mirror.serve import open_mirror
+    from transparency.mirror.serve import serve as run
+    from transparency.server.settings import ServerSettings
+
+    check_tls(tls_cert, tls_key)
+    check_can_listen(host, port)
+    check_can_append(access_log)
+    limit = ServerSettings().rate_limit if rate_limit is None else rate_limit or None
+    settings = fit_connections(
+        ServerSettings(
+            host=host, port=port, rate_limit=limit, access_log=access_log, tls_cert=tls_cert, tls_key=tls_key
+        )
+    )
+    warn_of_plain_http(settings)
+    pull = PullSettings(interval=interval, tls=tls_context(cacert))
+    with storage(found.path), open_mirror(found, watermark=watermark) as mirror:
+        try:
+            asyncio.run(run(found, mirror, settings, pull, click.echo))
+        except OSError as error:
+            raise cannot_listen(host, port, error) or error from error
+        except StoreError as error:
+            hint = "Look at its disk and start it again: nothing that was cosigned is in doubt."
+            raise CommandError(Exit.CANNOT_WRITE, f"{found.path}: the mirror has stopped: {error}", hint) from error
+    note("stopped; every entry that was cosigned is here")
