@@ -212,6 +212,23 @@ async def test_workers_that_somebody_keeps_killing_are_replaced_all_the_same(
         assert not site.service.failed.is_set()
 
 
+async def test_a_worker_that_is_stopped_is_ended_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(module, "MAX_SILENCES", 2)
+    async with served(tmp_path, workers=1) as site:
+        [stopped] = workers_of(os.getpid())
+        os.kill(stopped, signal.SIGSTOP)
+        async with asyncio.timeout(60):
+            while runs(stopped):  # noqa: ASYNC110 - another process' doing
+                await asyncio.sleep(0.05)
+
+        reply = await site.post(site.statement())
+        assert reply.status == 201
+        assert f"worker process {stopped} has not been heard of" in caplog.text
+
+
 async def _posted(site: Served, statement: bytes) -> Reply | None:
     try:
         return await site.post(statement)

@@ -149,6 +149,8 @@ class Link(asyncio.Protocol):
         # Those that are answered 202 if they take too long, and since when they wait, the oldest first.
         self._waiting: dict[int, tuple[float, Handed]] = {}
         self._looking = False
+        # Whether it has said anything since somebody last looked; it says something twice a second (worker.count).
+        self.heard = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -161,6 +163,7 @@ class Link(asyncio.Protocol):
         self._hub.left(self)
 
     def data_received(self, data: bytes) -> None:
+        self.heard = True
         try:
             for kind, value in self._reader.feed(data):
                 self._heard(kind, value)

@@ -116,12 +116,10 @@ class Worker(asyncio.Protocol):
         self._say(Kind.READY)
 
     def count(self) -> None:
-        """Tell the owner what was answered here."""
+        """Tell the owner what was answered here, and be it nothing: that this process runs is worth knowing, too."""
         spent = [[client, number, rate] for (client, rate), number in self.desk.spent.items()]
         self.desk.spent.clear()
-        tally = self.desk.tally.take()
-        if spent or any(tally):
-            self._say(Kind.COUNTED, [tally, spent])
+        self._say(Kind.COUNTED, [self.desk.tally.take(), spent])
 
     # -- connections ---------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 A worker that dies is replaced; its clients see their connections end, and what they had not been acknowledged they send
 again. One that served, however shortly, is replaced whatever ended it: a service that gives up because somebody keeps
 killing its workers would be the smaller half of the harm. Workers that die before they listen are not a thing to go on
-with: there is something that no further start mends, and the service stops and says so.
+with: there is something that no further start mends, and the service stops and says so. One that says nothing for long
+(it is stopped, or turns in a circle) keeps its share of the connections waiting: it is ended, and replaced.
 When the owner dies, its workers see their stream end and stop by themselves.
 """
 
@@ -40,6 +41,9 @@ LISTEN = b"listen"
 MAX_FALSE_STARTS = 5
 # A worker that listened for less than this is followed only after a pause, which doubles with each in a row.
 SHORT_LIFE_SECONDS = 2.0
+# Looked at this often; not heard of between so many looks in a row, it is ended.
+LOOK_SECONDS = 5.0
+MAX_SILENCES = 4
 FIRST_PAUSE_SECONDS = 0.05
 MAX_PAUSE_SECONDS = 2.0
 
@@ -58,10 +62,12 @@ class Workers:
         self._stopping = asyncio.Event()
         self._false_starts = 0
         self._pause = 0.0
+        self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Return once all accept connections."""
         # One that dies meanwhile is replaced, and it is the other that is then waited for.
+        self._looking = asyncio.create_task(self._look_after(), name="looking after workers")
         started = [asyncio.Event() for _ in range(self._count)]
         for ready in started:
             await self._spawn(ready)
@@ -74,6 +80,8 @@ class Workers:
     async def stop(self) -> None:
         """Have them end their requests; those that do not in time are ended."""
         self._stopping.set()
+        if self._looking is not None:
+            self._looking.cancel()
         for link in self._processes.values():
             link.stop()
         if self._watching:
@@ -168,6 +176,21 @@ class Workers:
                 accepted.close()
                 continue
             self._site.adopt(accepted, address, data[1:])
+
+    async def _look_after(self) -> None:
+        silences: dict[asyncio.subprocess.Process, int] = {}
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            # Counted, not timed: when all of us were suspended together, that is one look without a word.
+            silences = {
+                process: 0 if link.heard else silences.get(process, 0) + 1 for process, link in self._processes.items()
+            }
+            for process, count in silences.items():
+                self._processes[process].heard = False
+                if count >= MAX_SILENCES:
+                    _logger.error("worker process %d has not been heard of for long; it is ended", process.pid)
+                    with contextlib.suppress(ProcessLookupError):
+                        process.kill()
 
     async def _watch(
         self,
