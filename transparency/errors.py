@@ -70,6 +70,10 @@ class OverloadedError(TransparencyError):
         self.retry_after = retry_after
 
 
+class NotLeadingError(OverloadedError):
+    """This node of a cluster does not lead its log; the message says who does. Nothing was accepted."""
+
+
 class JudgementStaleError(TransparencyError):
     """The policy generation or the time moved past a judgement before it was sequenced: judge again."""
 
@@ -96,10 +100,6 @@ class FolderOwnedError(TransparencyError):
 
 class RunningElsewhereError(FolderOwnedError):
     """Another process holds the high-water mark: this log runs from another folder, and this one is a copy of it."""
-
-
-class LedElsewhereError(RunningElsewhereError):
-    """Another node leads this log, whose database all of them share. It may be read; changes go to that node."""
 
 
 class UnreachableError(TransparencyError):

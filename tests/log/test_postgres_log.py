@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from transparency.errors import LedElsewhereError, LogUnusableError, StoreError
+from transparency.errors import LogUnusableError, NotLeadingError, StoreError
 from transparency.log import stores
 from transparency.log.admin import open_admin
 from transparency.log.audit_sources import FolderSource
@@ -118,7 +118,7 @@ def test_who_leads_elsewhere_is_not_stopped_by_a_command(made: MadeLog, postgres
     with psycopg.connect(postgres_url) as session:
         session.execute("INSERT INTO lease VALUES (1, 'node-3', 1, now() + interval '1 hour', 0, 0, 2)")
 
-    with pytest.raises(LedElsewhereError, match="node-3 leads this log"):
+    with pytest.raises(NotLeadingError, match="node-3 leads this log"):
         made.open()
     with open_admin(made.data, reading=True) as admin:
         assert admin.call("status")["size"] == 2

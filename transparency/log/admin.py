@@ -20,8 +20,8 @@ from transparency import errors
 from transparency.cose.cbor import decode, encode
 from transparency.errors import (
     FolderOwnedError,
-    LedElsewhereError,
     MalformedError,
+    NotLeadingError,
     PassphraseError,
     RunningElsewhereError,
     StoreError,
@@ -68,7 +68,7 @@ def open_admin(
     """
     try:
         log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key, passphrase=passphrase)
-    except LedElsewhereError:
+    except NotLeadingError:
         if not reading:
             raise
         yield ReadOnlyAdmin(Folder(data.absolute()))

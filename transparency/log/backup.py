@@ -139,8 +139,8 @@ def restore_as_new(
 def _refuse_postgres(folder: Folder) -> None:
     if folder.config.exists() and Config.read(folder.config).db is not None:
         raise LogUnusableError(
-            f"the log of {folder.path} is in PostgreSQL, whose own tools copy it and put it back: pg_basebackup, or "
-            "pg_dump and pg_restore. Copy config.toml, keys/, access.sqlite and artifacts/ of the folder beside it"
+            f"the log of {folder.path} is in PostgreSQL, whose own tools copy it and put it back; use pg_basebackup, "
+            "or pg_dump and pg_restore. Copy config.toml, keys/, access.sqlite and artifacts/ of the folder beside it"
         )
 
 

@@ -1,7 +1,7 @@
 """Rows of a log as PostgreSQL's binary COPY takes them, and as its queries give them back.
 
 COPY is fed whole: one buffer a table, packed here. That is quicker than the driver's row by row, and than INSERT with
-arrays (docs/decisions/0016).
+arrays (docs/decisions/0017).
 """
 
 from __future__ import annotations

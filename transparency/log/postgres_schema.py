@@ -1,7 +1,7 @@
 """The PostgreSQL schema of a log, and its migrations: each a script, run once, in one transaction with its number.
 
 Statements lie beside the entries, not in them: whoever reads digests of thousands of entries reads no statement, and
-statements up to a page stay in their row (docs/decisions/0016 has the figures). Digests are unique *in* the
+statements up to a page stay in their row (docs/decisions/0017 has the figures). Digests are unique *in* the
 transaction: unlike SQLite's, this index serves many front ends, each of which finds an entry as soon as it is there.
 """
 

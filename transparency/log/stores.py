@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from transparency.errors import LedElsewhereError, LogUnusableError
+from transparency.errors import LogUnusableError, NotLeadingError
 from transparency.log import schema
 from transparency.log.folder import Config, Folder
 from transparency.log.sqlite import SqliteStore
@@ -34,7 +34,7 @@ def open_store(folder: Folder, db: str | None) -> Store:
     leader = store.leader()
     if leader is not None:
         store.close()
-        raise LedElsewhereError(f"{leader} leads this log: whoever else wrote to its database would stop it")
+        raise NotLeadingError(f"{leader} leads this log; whoever else wrote to its database would stop it")
     return store
 
 
