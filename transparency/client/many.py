@@ -39,6 +39,7 @@ _AHEAD: Final = 3
 """Batches handed out to each process before the oldest is waited for."""
 
 _DEFAULT: Final = Options()
+_PAIR: Final = 2
 _Pair: TypeAlias = "tuple[bytes, bytes | None]"
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -105,8 +106,10 @@ def in_processes(
 def _batches(items: Iterable[Item]) -> Iterator[list[_Pair]]:
     batch: list[_Pair] = []
     size = 0
-    for item in items:
+    for number, item in enumerate(items):
         pair = item if isinstance(item, tuple) else (item, None)
+        if not _is_pair(pair):
+            raise TypeError(f"item {number} is neither bytes nor bytes with their payload: {type(item).__name__}")
         batch.append(pair)
         size += len(pair[0]) + (0 if pair[1] is None else len(pair[1]))
         if len(batch) >= BATCH_ITEMS or size >= BATCH_BYTES:
@@ -114,6 +117,10 @@ def _batches(items: Iterable[Item]) -> Iterator[list[_Pair]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _is_pair(value: tuple[object, ...]) -> bool:
+    return len(value) == _PAIR and isinstance(value[0], bytes) and isinstance(value[1], bytes | None)
 
 
 def _answers(verifier: Verifier, batch: Sequence[_Pair]) -> list[tuple[tuple[Check, ...], frozenset[str]]]:
