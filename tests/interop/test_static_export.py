@@ -34,7 +34,7 @@ def run_export(data: Path, folder: Path, parts: Parts | None = None) -> Exported
         return export(source, target, parts or Parts())
 
 
-@pytest.mark.parametrize("sizes", [(2, 3, 255, 256, 257), (300, 512, 1000), (65_536, 65_537, 66_000)])
+@pytest.mark.parametrize("sizes", [(2, 3, 255, 256, 257), (300, 512, 1000), (65_536, 65_600)])
 async def test_the_independent_client_reads_what_each_run_has_written(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     """TL-1 to TL-5, of files: after each run, and under each checkpoint that there was."""
     folder = tmp_path / "www"
