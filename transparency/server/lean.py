@@ -81,6 +81,8 @@ class LeanConnection(asyncio.Protocol):
             self._batch.feed(data)
             return
         if not self._held and self._head is None:
+            if not self._busy and not self._paused and self._begin_whole(data):
+                return
             # The first byte of a head: until now it was idle, which has a time of its own.
             self._since = asyncio.get_running_loop().time()
         self._held += data
@@ -191,6 +193,19 @@ class LeanConnection(asyncio.Protocol):
         self._hold(0)
         self._begin(head, body)
 
+    def _begin_whole(self, data: bytes) -> bool:
+        """Begin with a request that came in one piece, as nearly all do; whether it is one of those."""
+        end = data.find(END)
+        if not 0 <= end <= self._desk.settings.max_header_bytes or self._wire is None or self._wire.is_closing():
+            return False
+        head = read_head(data[:end])
+        end += len(END)
+        if head is None or head.batch or head.length != len(data) - end or head.length > self._most():
+            return False
+        self._head = head
+        self._begin(head, data[end:])
+        return True
+
     def _read_head(self) -> bool:
         held = self._held
         if not held:
@@ -243,14 +258,15 @@ class LeanConnection(asyncio.Protocol):
         self._head = self._client = self._batch = None
         self._since = asyncio.get_running_loop().time()
         self.served = True
-        if self._wire is None or self._wire.is_closing():
+        wire = self._wire
+        if wire is None or wire.is_closing():
             return
         if data:
-            self._wire.write(data)
+            wire.write(data)
         if close or self._ended:
             self._close()
         elif not self._paused:
-            if len(self._held) <= MAX_AHEAD:
+            if not self._reading and len(self._held) <= MAX_AHEAD:
                 self._resume_reading()
             if self._held:
                 # Not at once: who sends a thousand requests ahead, all of them refused, would have us a thousand deep.
