@@ -12,9 +12,8 @@ import psycopg
 import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
-from transparency.errors import OverloadedError, RefusedError
+from transparency.errors import NotLeadingError, OverloadedError, RefusedError
 from transparency.log.cluster import ClusterLog
-from transparency.log.cluster_sequencer import NotLeadingError
 from transparency.log.log import Found
 from transparency.log.role import Role
 from transparency.statements.receipt import Receipt

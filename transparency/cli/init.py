@@ -28,11 +28,14 @@ def check_db(_context: click.Context, _parameter: click.Parameter, value: str | 
     return value
 
 
-def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
-    function = click.option(
+def watermark_option(function: click.decorators.FC) -> click.decorators.FC:
+    return click.option(
         "--watermark", type=click.Path(path_type=Path), metavar="FILE",
         help="The high-water mark; outside DIR, best on another disk. Default: beside DIR.",
     )(function)  # fmt: skip
+
+
+def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
     function = click.option(
         "--db", metavar="URL", callback=check_db,
         help="The tree in PostgreSQL: postgresql://user@host/name. A password is not kept: PGPASSWORD or a passfile.",
@@ -48,6 +51,7 @@ def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.command(epilog="\b\nExample: transparency init --data ./log --origin log.acme.example/agents")
 @data_option()
 @log_creation_options
+@watermark_option
 @click.option(
     "--receipt-alg", type=click.Choice(RECEIPT_ALGORITHMS), default=RECEIPT_ALGORITHMS[0], show_default=True,
     metavar="NAME", help=f"Algorithm of receipts: {', '.join(RECEIPT_ALGORITHMS)}. Every verifier takes the first.",

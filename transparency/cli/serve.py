@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from transparency.cli.cluster_options import cluster_options, mark_file, open_served
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, find_log, make_log, refuse_existing_log
@@ -27,7 +28,6 @@ from transparency.cli.listening import (
     warn_of_plain_http,
 )
 from transparency.cli.output import done, note
-from transparency.cli.passphrases import kept_passphrase
 from transparency.cli.publishing import publish_options, publish_settings
 from transparency.cli.settings import data_option
 from transparency.cli.token import DAMAGED
@@ -77,12 +77,14 @@ from transparency.server.tokens import TokenStore
 @click.option("--access-log", metavar="FILE", help="Structured access log, without payloads or tokens; - is stderr.")
 @publish_options
 @log_creation_options
+@cluster_options
 def command(
     data: Path, host: str, port: int, is_open: bool, public: bool, tls_cert: Path | None, tls_key: Path | None,
     base_url: str | None, rate_limit: int | None, max_artifact_bytes: int | None, max_uploads: int | None,
     max_connections: int | None, max_connections_per_address: int | None, workers: int | None,
     access_log: str | None, checkpoint_interval: float, witness_policy: str | None, witness_quorum: str,
-    witness_timeout: float, origin: str | None, iss: str | None, db: str | None, watermark: Path | None,
+    witness_timeout: float, origin: str | None, iss: str | None, db: str | None,
+    watermark: Path | str | None, accept_failover: str | None, never_lead: bool,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
@@ -97,8 +99,11 @@ def command(
     publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
-    _prepare(data, origin, iss, watermark, db)
-    log = Log.open(data, watermark=watermark, db=db, passphrase=kept_passphrase())
+    _prepare(data, origin, iss, mark_file(watermark, db, data), db)
+    log = open_served(
+        data, db=db, watermark=watermark, accept_failover=accept_failover, never_lead=never_lead, base_url=base_url,
+        port=port,
+    )  # fmt: skip
     path = Folder(data.absolute()).access
     try:
         with storage(path, DAMAGED):

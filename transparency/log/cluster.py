@@ -25,7 +25,7 @@ from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Place
 from transparency.log.cluster_bell import Listener, Ringer
-from transparency.log.cluster_connection import connect
+from transparency.log.cluster_connection import connect, passing
 from transparency.log.cluster_follow import Follower, NodeParts, newest_documents
 from transparency.log.cluster_handover import HandOver
 from transparency.log.cluster_lead import ClusterSettings, Leading, OpenStore, prepare
@@ -231,11 +231,12 @@ class ClusterLog(Log):
             leading = await asyncio.to_thread(
                 prepare, parts.folder, parts.config, taken, self._settings.vouching, self._clock, open_store
             )
-        except LogUnusableError as error:
-            self.gone(error)
         except TransparencyError as error:
-            _logger.warning("this node has the lease and cannot lead: %s", error)
-            self._keeper.give_up(PAUSE_SECONDS)
+            if isinstance(error, LogUnusableError) and not passing(error):
+                self.gone(error)
+            else:
+                _logger.warning("this node has the lease and cannot lead: %s", error)
+                self._keeper.give_up(PAUSE_SECONDS)
         else:
             if self._keeper.believes() and not self.node.stopping:
                 await self._lead(leading)

@@ -42,6 +42,11 @@ def connect(url: str, name: str) -> psycopg.Connection[Any]:
     return psycopg.connect(with_settings(url, name, settings), autocommit=True)
 
 
+def passing(error: BaseException) -> bool:
+    """Whether it is a server that cannot be reached, now: that may be mended without anybody doing anything here."""
+    return isinstance(error.__cause__, psycopg.OperationalError)
+
+
 def words(error: BaseException) -> str:
     """What is wrong, in one line and without the connection's parameters: a password could be among them."""
     if isinstance(error, psycopg.Error) and error.diag.message_primary:

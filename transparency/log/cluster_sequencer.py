@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from transparency.errors import OverloadedError, StoreError, TransparencyError
+from transparency.errors import NotLeadingError, StoreError, TransparencyError
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place
 from transparency.log.cluster_handover import HandOver
@@ -32,10 +32,6 @@ class Node(Protocol):
     def head_time(self) -> int: ...
     @property
     def leader(self) -> str: ...
-
-
-class NotLeadingError(OverloadedError):
-    """Another node has to be asked."""
 
 
 class NodeSequencer:

@@ -136,6 +136,8 @@ class Config:
     policy_key: bytes
     db: str | None = None
     """The PostgreSQL database that holds the tree, without a password; None where it is DIR/log.sqlite."""
+    watermark_db: str | None = None
+    """Another one, that has the mark of all nodes; likewise."""
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -147,6 +149,7 @@ class Config:
                 watermark=Path(table.text("watermark")),
                 policy_key=bytes.fromhex(table.text("policy-key-thumbprint")),
                 db=table.optional_text("db"),
+                watermark_db=table.optional_text("watermark-db"),
             )
             table.done()
         except OSError as error:
@@ -165,6 +168,7 @@ class Config:
             f"watermark = {quote(str(self.watermark))}",
             f"policy-key-thumbprint = {quote(self.policy_key.hex())}",
             *([] if self.db is None else [f"db = {quote(self.db)}"]),
+            *([] if self.watermark_db is None else [f"watermark-db = {quote(self.watermark_db)}"]),
         ]
         create_durably(path, ("\n".join(lines) + "\n").encode("utf-8"), mode=0o644)
 

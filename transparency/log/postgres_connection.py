@@ -68,7 +68,7 @@ def check_server(connection: Connection, *, writes: bool) -> None:
     if _ask(connection, "SELECT pg_is_in_recovery()::text") == "true":
         raise LogUnusableError(
             "this PostgreSQL is a standby and can be read only; name the primary, or all of them and "
-            "target_session_attrs=read-write"
+            "target_session_attrs=primary"
         )
     for name in ("fsync", "full_page_writes"):
         if _ask(connection, "SELECT current_setting(%s)", name) != "on":

@@ -1,0 +1,86 @@
+"""Options of ``serve`` for a log whose tree is in PostgreSQL and whose nodes are several (docs/cluster.md)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import click
+
+from transparency.cli.errors import CommandError
+from transparency.cli.exits import Exit
+from transparency.cli.passphrases import kept_passphrase
+from transparency.log.folder import Config, Folder
+from transparency.log.log import Log
+
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def _mark_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path | str | None:
+    """A file, or the URL of a second database."""
+    return value if value is None or value.startswith(_SCHEMES) else Path(value)
+
+
+def cluster_options(function: click.decorators.FC) -> click.decorators.FC:
+    function = click.option(
+        "--never-lead", is_flag=True, help="With --db: only hand statements over to the node that leads."
+    )(function)
+    function = click.option(
+        "--accept-failover", metavar="SIZE:ROOT",
+        help="With --db, after a standby was promoted: you checked that nothing was lost, and this is the tree.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--watermark", callback=_mark_place, metavar="FILE|URL",
+        help="The high-water mark: a file outside DIR, best on another disk, or, with --db, a second database "
+        "that all nodes share. Default: a file beside DIR.",
+    )(function)  # fmt: skip
+
+
+def mark_file(watermark: Path | str | None, db: str | None, data: Path) -> Path | None:
+    """The file among what --watermark may name; a database goes with a database."""
+    if isinstance(watermark, str) and database_of(data, db) is None:
+        raise CommandError(
+            Exit.USAGE, "--watermark names a database, and the log is in a file", "Name a file, or give --db, too."
+        )
+    return watermark if isinstance(watermark, Path) else None
+
+
+def database_of(data: Path, db: str | None) -> str | None:
+    config = Folder(data.absolute()).config
+    return db or (Config.read(config).db if config.exists() else None)
+
+
+def open_served(
+    data: Path,
+    *,
+    db: str | None,
+    watermark: Path | str | None,
+    accept_failover: str | None,
+    never_lead: bool,
+    base_url: str | None,
+    port: int,
+) -> Log:
+    """The log in *data*: as its owner, or as a node of those that serve it from one database."""
+    if database_of(data, db) is None:
+        if accept_failover is not None or never_lead:
+            raise CommandError(Exit.USAGE, "--accept-failover and --never-lead go with a log in PostgreSQL: --db")
+        return Log.open(data, watermark=mark_file(watermark, db, data), passphrase=kept_passphrase())
+    from transparency.log.cluster_open import open_node, parse_accepted
+
+    accepted = None if accept_failover is None else parse_accepted(accept_failover)
+    if accept_failover is not None and accepted is None:
+        raise CommandError(
+            Exit.USAGE,
+            "--accept-failover is SIZE:ROOT, as the refusal names them",
+            "The root has 64 hexadecimal digits.",
+        )
+    return open_node(
+        data,
+        db=db,
+        watermark=watermark,
+        accepted=accepted,
+        name=base_url or f"{socket.gethostname()}:{port or os.getpid()}",
+        candidate=not never_lead,
+        passphrase=kept_passphrase(),
+    )
