@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from transparency.cli import mirror_logs
-from transparency.cli.connection import tls_context
+from transparency.cli.connection import is_protected, tls_context
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.listening import (
@@ -22,12 +22,13 @@ from transparency.cli.listening import (
     warn_of_plain_http,
 )
 from transparency.cli.mirror_logs import check_place
-from transparency.cli.output import done, note, print_json
+from transparency.cli.output import done, note, print_json, warn
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_witnesses import load_policy
 from transparency.cli.witness_folders import check_new, dir_option, is_mirror, print_vkeys, require_mirror
 from transparency.cli.witness_logs import put_on_list
+from transparency.client.places import is_web
 from transparency.errors import StoreError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ command.add_command(mirror_logs.list_)
 command.add_command(mirror_logs.evidence)
 command.add_command(mirror_logs.check)
 command.add_command(mirror_logs.push)
+command.add_command(mirror_logs.statements)
 
 
 def _serving(function: _F) -> _F:
@@ -122,7 +124,7 @@ def serve(folder: Path, **options: Any) -> None:  # noqa: ANN401 - those of _ser
     When it is ready, one line with its URL is printed: the submission prefix and the monitoring prefix. Logs that have
     a URL are followed; all may push. Logs that are added meanwhile are noticed.
     """
-    _run(require_mirror(folder), **options)
+    _run(require_mirror(folder), {}, **options)
 
 
 @command.command(
@@ -133,9 +135,14 @@ def serve(folder: Path, **options: Any) -> None:  # noqa: ANN401 - those of _ser
 @click.option("--name", metavar="NAME", help="The mirror's name, if DIR has none yet: a URL, no https.")
 @click.option("--policy", metavar="FILE", type=click.Path(), help="A C2SP policy file with the log's keys.")
 @click.option("--log-vkey", multiple=True, metavar="VKEY", help="A verifier key of the log (repeatable).")
+@click.option(
+    "--token", cls=Setting, envvar="TRANSPARENCY_TOKEN", metavar="T",
+    help="Access token that may read, to keep statements too [TRANSPARENCY_TOKEN].",
+)  # fmt: skip
 @_serving
 def follow(
-    log: str, folder: Path, name: str | None, policy: str | None, log_vkey: tuple[str, ...], **options: Any  # noqa: ANN401 - those of _serving
+    log: str, folder: Path, name: str | None, policy: str | None, log_vkey: tuple[str, ...], token: str | None,
+    **options: Any  # noqa: ANN401 - those of _serving
 ) -> None:  # fmt: skip
     """Mirror LOG in DIR and serve it: `init`, `add-log` and `serve` in one. The word `follow` may be left out.
 
@@ -158,9 +165,14 @@ def follow(
     if vkeys:
         known, _ = put_on_list(found, tuple(dict.fromkeys(vkeys)), log, None, replace_keys=False)
         note(f"mirroring {known.origin} from {log}")
-    elif not _is_followed(found, log):
+        origin: str | None = known.origin
+    else:
+        origin = _followed(found, log)
+    if origin is None:
         raise _no_keys(log)
-    _run(found, **options)
+    if token is not None and is_web(log) and not is_protected(log):
+        warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
+    _run(found, {} if token is None else {origin: token}, **options)
 
 
 def _make(folder: Path, name: str, watermark: Path | None, passphrase: bytes | None) -> MirrorFolder:
@@ -170,10 +182,11 @@ def _make(folder: Path, name: str, watermark: Path | None, passphrase: bytes | N
         return create_mirror(folder, name, watermark, passphrase)
 
 
-def _is_followed(found: MirrorFolder, url: str) -> bool:
+def _followed(found: MirrorFolder, url: str) -> str | None:
+    """The origin of the log that is followed there."""
     from transparency.witness.logs import LogList
 
-    return any(log.url == url for log in LogList.read(found.logs).values())
+    return next((log.origin for log in LogList.read(found.logs).values() if log.url == url), None)
 
 
 def _no_keys(log: str) -> CommandError:
@@ -182,7 +195,8 @@ def _no_keys(log: str) -> CommandError:
 
 
 def _run(
-    found: MirrorFolder, *, host: str, port: int, interval: float, rate_limit: int | None, access_log: str | None,
+    found: MirrorFolder, tokens: Mapping[str, str], *, host: str, port: int,
+    interval: float, rate_limit: int | None, access_log: str | None,
     tls_cert: Path | None, tls_key: Path | None, cacert: str | None, watermark: Path | None,
 ) -> None:  # fmt: skip
     import asyncio
@@ -202,7 +216,7 @@ def _run(
         )
     )
     warn_of_plain_http(settings)
-    pull = PullSettings(interval=interval, tls=tls_context(cacert))
+    pull = PullSettings(interval=interval, tls=tls_context(cacert), tokens=tokens)
     with storage(found.path), open_mirror(found, watermark=watermark) as mirror:
         try:
             asyncio.run(run(found, mirror, settings, pull, click.echo))

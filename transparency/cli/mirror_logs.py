@@ -12,6 +12,7 @@ import click
 from transparency.cli.connection import tls_context
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
+from transparency.cli.files import write_output
 from transparency.cli.output import BAD, GOOD, done, note, out, print_json, safe, timestamp, warn
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
@@ -124,6 +125,36 @@ def check(folder: Path, as_json: bool) -> None:
             mark = f"[{BAD}]✗[/]" if each.fault else f"[{GOOD}]✓[/]"
             out().print(f"{mark} {safe(each.origin)}  {each.size} entries  {safe(each.fault)}".rstrip())
     raise click.exceptions.Exit(Exit.NEGATIVE if any(each.fault for each in results) else Exit.OK)
+
+
+@click.command(epilog="\b\nExample: transparency mirror statements --dir ./mirror log.example/agents --out ./copies")
+@dir_option(keeper="mirror")
+@click.argument("origin", metavar="ORIGIN")
+@click.option("--out", "target", required=True, type=click.Path(path_type=Path), metavar="DIR",
+              help="A new folder for them.")  # fmt: skip
+@json_option()
+def statements(folder: Path, origin: str, target: Path, as_json: bool) -> None:
+    """Write the statements that are kept of a log, INDEX.cose each; those that were erased are counted."""
+    from transparency.mirror.statements import StatementStore
+
+    found = require_mirror(folder)
+    if not found.statements.exists():
+        raise CommandError(Exit.NO_INPUT, f"{folder} has no statements", "It keeps those of logs that let it read.")
+    try:
+        target.mkdir(mode=0o700)
+    except OSError as error:
+        raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", "Name a new folder.") from error
+    written = erased = 0
+    with storage(found.statements), StatementStore(found.statements) as store:
+        for row in store.rows(origin):
+            erased += row.erased
+            if not row.erased:
+                write_output(target / f"{row.index}.cose", row.statement)
+                written += 1
+    if as_json:
+        print_json({"origin": origin, "written": written, "erased": erased})
+        return
+    done(f"{written} statements of {origin} in {target}; {erased} were erased")
 
 
 @click.command(

@@ -3,6 +3,7 @@
 DIR/mirror.toml    its name, and where its mark lies         DIR/keys/*.pem   private keys, mode 0600
 DIR/state.sqlite   what it has cosigned, and evidence        DIR/lock         held by the owner
 DIR/tree.sqlite    entries, tiles, pending checkpoints       DIR/logs.toml    the logs it mirrors; for editing
+DIR/statements.sqlite   what logs of this project say beside their entries, to those who may read it
 
 tlog-mirror has a mirror be "a distinct cosigner", so a witness' folder is refused here, and this one there.
 """
@@ -31,6 +32,10 @@ class MirrorFolder(WitnessFolder):
     @property
     def trees(self) -> Path:
         return self.path / "tree.sqlite"
+
+    @property
+    def statements(self) -> Path:
+        return self.path / "statements.sqlite"
 
 
 def create_mirror(

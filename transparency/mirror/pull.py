@@ -10,17 +10,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from transparency.client.client import LogClient
 from transparency.client.tiles import TileClient
-from transparency.errors import NoteError, ProofError, SignatureInvalidError, StoreError, TransparencyError
+from transparency.errors import (
+    NoteError,
+    ProofError,
+    ServiceRefusedError,
+    SignatureInvalidError,
+    StoreError,
+    TransparencyError,
+)
 from transparency.mirror.condition import Code, Condition, Conditions
 from transparency.mirror.mirror import Mirror
+from transparency.mirror.shelf import Shelf
 from transparency.mirror.source import SourceTree
+from transparency.mirror.statements import StatementStore, may_not_read, pages
 from transparency.mirror.uploads import BATCH_BYTES, BATCH_PACKAGES
-from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint
+from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint, origin_hash
 from transparency.notes.requests import AddCheckpoint
 from transparency.notes.upload import Package, UploadHead
 from transparency.server.problems import ProblemError
@@ -39,12 +49,26 @@ class PullSettings:
     timeout: float = 30.0
     retries: int = 2
     tls: ssl.SSLContext | None = None
+    # By origin: of each log its own, which no other log is shown.
+    tokens: Mapping[str, str] = field(default_factory=dict)
 
 
 class Puller:
     """Looks at every log on the list that has a URL, again and again. Owner: the event loop."""
 
-    def __init__(self, mirror: Mirror, keeper: Keeper, conditions: Conditions, settings: PullSettings) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        keeper: Keeper,
+        conditions: Conditions,
+        settings: PullSettings,
+        shelf: Shelf,
+        statements: StatementStore,
+    ) -> None:
+        self._shelf = shelf
+        self._statements = statements
+        # Of these logs there are no statements to be had.
+        self._silent: set[str] = set()
         self._mirror = mirror
         self._keeper = keeper
         self._conditions = conditions
@@ -87,7 +111,10 @@ class Puller:
             if signed.checkpoint.origin != log.origin:
                 return Condition(Code.BAD_CHECKPOINT, f"it is of another log: {signed.checkpoint.origin}")
             tree = SourceTree(client, signed.checkpoint)
-            return await self._point(signed, tree) or await self._fill(signed, tree)
+            found = await self._point(signed, tree) or await self._fill(signed, tree)
+        if found.code is Code.CURRENT and log.origin not in self._silent:
+            await self._keep_statements(log, log.url)
+        return found
 
     async def _point(self, signed: SignedCheckpoint, tree: SourceTree) -> Condition | None:
         """Make it the pending checkpoint; a condition where it does not become that."""
@@ -122,6 +149,23 @@ class Puller:
         if done.status != _OK:
             return Condition(Code.BUSY, "another is ahead of what this log shows here")
         return Condition(Code.CURRENT)
+
+    async def _keep_statements(self, log: KnownLog, url: str) -> None:
+        """What the log says beside its entries, as far as they are cosigned; if it says that to us at all."""
+        settings, shelved = self._settings, self._shelf.find(origin_hash(log.origin))
+        start = await asyncio.to_thread(self._statements.end, log.origin)
+        if start >= shelved.record.size:
+            return
+        token = settings.tokens.get(log.origin)
+        async with LogClient(url, token=token, timeout=settings.timeout, retries=1, tls=settings.tls) as client:
+            try:
+                async with contextlib.aclosing(pages(client, start, shelved.record.size, shelved.entry)) as found:
+                    async for page in found:
+                        await asyncio.to_thread(self._statements.keep, log.origin, page.rows, page.erased)
+            except ServiceRefusedError as error:
+                if not may_not_read(error):
+                    raise
+                self._silent.add(log.origin)
 
 
 async def _batches(tree: SourceTree, start: int) -> AsyncGenerator[Sequence[Package], None]:

@@ -16,6 +16,7 @@ from transparency.mirror.folder import MirrorFolder
 from transparency.mirror.mirror import Clock, Mirror
 from transparency.mirror.pull import Puller, PullSettings
 from transparency.mirror.shelf import Shelf
+from transparency.mirror.statements import StatementStore
 from transparency.mirror.trees import Trees
 from transparency.server.access_log import access_log
 from transparency.server.settings import ServerSettings
@@ -84,7 +85,7 @@ async def listening(
     conditions, failed = Conditions(), asyncio.Event()
     loop = asyncio.get_running_loop()
     mirror.on_failure = lambda: loop.call_soon_threadsafe(failed.set)
-    with contextlib.closing(Shelf(mirror, folder.trees)) as shelf:
+    with contextlib.closing(Shelf(mirror, folder.trees)) as shelf, StatementStore(folder.statements) as statements:
         app = create_app(mirror, keeper, shelf, conditions, settings)
         service = app[WITNESS]
 
@@ -97,7 +98,7 @@ async def listening(
                 runner = runner_of(app, settings, lines)
                 await runner.setup()
                 async with on_a_socket(runner, settings, service.bodies, stopping) as url:
-                    puller = Puller(mirror, keeper, conditions, pull or PullSettings())
+                    puller = Puller(mirror, keeper, conditions, pull or PullSettings(), shelf, statements)
                     yield Running(url, mirror, keeper, puller, conditions, failed)
         finally:
             mirror.on_failure = lambda: None

@@ -6,14 +6,15 @@ What came beyond that checkpoint is here, and is not shown: nothing is served th
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import NotFoundError, StoreError
 from transparency.merkle.hashing import HASH_SIZE
-from transparency.merkle.tiles import tile_width
+from transparency.merkle.tiles import WIDTH, tile_width
 from transparency.mirror.mirror import Mirror
 from transparency.mirror.trees import Trees
+from transparency.notes.bundle import read_bundle
 from transparency.witness.record import Record
 
 
@@ -45,6 +46,7 @@ class Shelved:
     shelf: Shelf
     origin: str
     record: Record
+    read: dict[int, list[bytes]] = field(default_factory=dict)
 
     def tile(self, level: int, index: int, width: int) -> bytes:
         self._check(level, index, width)
@@ -58,6 +60,15 @@ class Shelved:
         self._check(0, index, width)
         with self.shelf.lock:
             return self.shelf.trees.bundle(self.origin, index, width)
+
+    def entry(self, index: int) -> bytes:
+        """One entry, whatever bundle it is in; the last bundle is kept for the next."""
+        number, place = divmod(index, WIDTH)
+        if number not in self.read:
+            self.read.clear()
+            width = tile_width(0, number, self.record.size)
+            self.read[number] = read_bundle(self.bundle(number, width), width)
+        return self.read[number][place]
 
     def _check(self, level: int, index: int, width: int) -> None:
         if not 1 <= width <= tile_width(level, index, self.record.size):

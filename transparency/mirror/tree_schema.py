@@ -22,9 +22,6 @@ _TABLES: Final = (
                             PRIMARY KEY (log, start)) STRICT""",
     """CREATE TABLE tiles (log INTEGER NOT NULL, level INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
                            PRIMARY KEY (log, level, number)) STRICT""",
-    # What a log of this project gave beside its entries: an empty one was erased there.
-    """CREATE TABLE statements (log INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
-                                PRIMARY KEY (log, number)) STRICT""",
 )
 
 

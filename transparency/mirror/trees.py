@@ -104,16 +104,6 @@ class Trees:
         except NoteError as error:
             raise StoreError(f"entries from {start} on are damaged: {error}") from error
 
-    def statement(self, origin: str, index: int) -> bytes | None:
-        """What was kept of an entry; empty where it was erased, None where nothing was."""
-        rows = self._all("SELECT data FROM statements WHERE log = ? AND number = ?", self._number(origin), index)
-        return bytes(rows[0][0]) if rows else None
-
-    def statements_end(self, origin: str) -> int:
-        """After the last entry whose statement was asked for."""
-        rows = self._all("SELECT max(number) FROM statements WHERE log = ?", self._number(origin))
-        return 0 if rows[0][0] is None else int(rows[0][0]) + 1
-
     # -- changes -------------------------------------------------------------------------------------------------
 
     def set_pending(self, records: Mapping[str, Record]) -> None:
@@ -147,13 +137,6 @@ class Trees:
                 at += count
             for (level, index), content in tiles.items():
                 run("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?)", (number, level, index, content))
-
-    def keep_statements(self, origin: str, statements: Mapping[int, bytes]) -> None:
-        """What belongs to entries that are here; an empty one takes the place of what was kept."""
-        number = self._number(origin)
-        with Transaction(self._connection) as run:
-            for index, statement in statements.items():
-                run("INSERT OR REPLACE INTO statements VALUES (?, ?, ?)", (number, index, statement))
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
