@@ -133,6 +133,9 @@ async def test_a_log_of_the_version_before_collateral_is_migrated_by_its_owner_a
         old.execute("ALTER TABLE intake DROP COLUMN is_unique")
         old.execute("DROP TABLE erased")
         old.execute("DROP TABLE checkpoints")
+        old.execute("DROP TABLE digest_young")
+        old.execute("DROP TABLE sibling_young")
+        old.execute("ALTER TABLE indexed DROP COLUMN young")
         old.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm004'")
     old.close()
 

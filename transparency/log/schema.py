@@ -110,6 +110,31 @@ def m006_checkpoints(db: Database) -> None:
     )
 
 
+@migrations()
+def m007_growth(db: Database) -> None:
+    """Tiles in rows that fill a page (sqlite_tiles.py), and young indexes before the old ones (sqlite_index.py)."""
+    rows = "".join(
+        "INSERT INTO tile_rows SELECT (key >> 48 << 48) | (key & 281474976710655) * 8 + "
+        f"{row}, substr(hashes, {row * 1024 + 1}, 1024) FROM tiles WHERE length(hashes) > {row * 1024};"
+        for row in range(8)
+    )
+    _run(
+        db,
+        f"""
+        -- key = level << 48 | index * 8 + row: 32 hashes each
+        CREATE TABLE tile_rows (key INTEGER PRIMARY KEY, hashes BLOB NOT NULL) STRICT;
+        {rows}
+        DROP TABLE tiles;
+        ALTER TABLE tile_rows RENAME TO tiles;
+        CREATE TABLE digest_young (entry BLOB PRIMARY KEY, idx INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE sibling_young (tbs BLOB NOT NULL, idx INTEGER NOT NULL, PRIMARY KEY (tbs, idx))
+                                    STRICT, WITHOUT ROWID;
+        -- about how many rows the young ones have
+        ALTER TABLE indexed ADD COLUMN young INTEGER NOT NULL DEFAULT 0;
+        """,
+    )
+
+
 def _run(db: Database, script: str) -> None:
     """One statement at a time: executescript would end the transaction that the migration runs in."""
     for statement in script.split(";"):
@@ -136,8 +161,8 @@ def create(path: Path, empty_root: bytes) -> None:
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether a database has this version's schema: who only looks cannot migrate it."""
-    names = {row[1] for row in connection.execute("PRAGMA table_info(checkpoints)").fetchall()}
-    return "witnessed" in names
+    names = {row[1] for row in connection.execute("PRAGMA table_info(indexed)").fetchall()}
+    return "young" in names
 
 
 def migrate(path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
-from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index
+from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index, sqlite_tiles
 from transparency.log.sqlite_transaction import Transaction, unreadable
 from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
 from transparency.policy.judge import Judgement
@@ -27,7 +27,6 @@ BUSY_MS = 5000
 # 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
 _CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
 _FIND_AT_ONCE = 128
-_LEVEL_SHIFT = 48
 _CHUNK = 1024
 _KINDS = frozenset(Kind)
 _PAGE_BYTES = 8 * 1024 * 1024
@@ -98,6 +97,7 @@ class SqliteStore:
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
         self._reading, self._scanning = threading.Lock(), threading.Lock()
+        self._rounds = sqlite_index.Rounds(self._writer)
         if not current:
             self.close()
             raise LogUnusableError(
@@ -141,10 +141,7 @@ class SqliteStore:
             collateral = {_address(new.collateral): new.collateral for new in batch.entries if new.collateral}
             if collateral:
                 many("INSERT OR IGNORE INTO collateral VALUES (?, ?)", list(collateral.items()))
-            many(
-                "INSERT OR REPLACE INTO tiles VALUES (?, ?)",
-                [(level << _LEVEL_SHIFT | index, hashes) for (level, index), hashes in batch.tiles.items()],
-            )
+            sqlite_tiles.put(self._writer, batch.tiles, expected.size)
             run(
                 "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?,"
                 " coalesce((SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1), 0))",
@@ -157,17 +154,15 @@ class SqliteStore:
         start = self.indexed_size()
         if start > self.tip().size:
             raise StoreError("the digest index claims more entries than the log has; run `transparency log fsck`")
-        while start < upto:
-            stop = min(start + sqlite_index.CHUNK, upto)
+        for first, stop in sqlite_index.steps(start, upto):
             with self._transaction():
-                sqlite_index.extend(self._writer, start, stop)
-            start = stop
+                sqlite_index.extend(self._writer, first, stop)
 
     def index_some(
         self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
     ) -> None:
         with self._transaction():
-            sqlite_index.put(self._writer, digests, siblings, upto)
+            self._rounds.put(digests, siblings, upto)
 
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
         with self._transaction():
@@ -255,8 +250,7 @@ class SqliteStore:
         return [_stored(row) for row in self._all(sql, (int(kind), before, most))]
 
     def tile(self, level: int, index: int) -> bytes | None:
-        row = self._one("SELECT hashes FROM tiles WHERE key = ?", (level << _LEVEL_SHIFT | index,))
-        return row[0] if row else None
+        return sqlite_tiles.whole(self._all(sqlite_tiles.READ, sqlite_tiles.key(level, index)))
 
     def head(self, size: int) -> SignedHead | None:
         return self._head("WHERE size = ?", (size,))
@@ -279,24 +273,20 @@ class SqliteStore:
         return int(row[0]) if row else 0
 
     def find(self, entry: Entry) -> int | None:
-        row = self._one("SELECT idx FROM digest_index WHERE entry = ?", (entry,))
+        row = self._one(sqlite_index.FIND, (entry,))
         return row[0] if row else None
 
     def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
         found: dict[Entry, int] = {}
         for start in range(0, len(entries), _FIND_AT_ONCE):
             some = entries[start : start + _FIND_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            sql = f"SELECT entry, idx FROM digest_index WHERE entry IN ({marks})"
-            found.update((Entry(entry), index) for entry, index in self._all(sql, some))
+            rows = self._all(sqlite_index.find_some(len(some)), some)
+            found.update((Entry(entry), index) for entry, index in rows)
         return found
 
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
-        sql = (
-            "SELECT entries.idx, entries.entry FROM sibling_index JOIN entries ON entries.idx = sibling_index.idx"
-            " WHERE sibling_index.tbs = ? ORDER BY sibling_index.idx LIMIT ?"
-        )
-        return [(index, Entry(entry)) for index, entry in self._all(sql, (tbs_digest, most))]
+        rows = self._all(sqlite_index.SIBLINGS, (tbs_digest, most))
+        return [(index, Entry(entry)) for index, entry in rows]
 
     def erased_upto(self) -> int:
         row = self._one("SELECT upto FROM erased")

@@ -36,6 +36,7 @@ def erase(run: Callable[..., Any], indexes: Sequence[int]) -> None:
         if row is None:
             continue
         entry, tbs, collateral = row
+        run("DELETE FROM sibling_young WHERE tbs = ? AND idx = ?", (tbs, index))
         run("DELETE FROM sibling_index WHERE tbs = ? AND idx = ?", (tbs, index))
         run("UPDATE entries SET statement = x'', tbs = x'', collateral = NULL WHERE idx = ?", (index,))
         run("DELETE FROM intake WHERE entry = ?", (entry,))
