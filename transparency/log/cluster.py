@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError, StoreError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
-from transparency.log.candidate import Place
+from transparency.log.candidate import Candidate, Place
 from transparency.log.cluster_bell import Listener, Ringer
 from transparency.log.cluster_connection import connect, passing
 from transparency.log.cluster_follow import Follower, NodeParts, newest_documents
@@ -58,7 +58,6 @@ STOP_SECONDS: Final = 5.0
 # A node that failed as a leader lets another try first.
 PAUSE_SECONDS: Final = 1.0
 _BELLS: Final = (bells.INTAKE, bells.PUBLISHED, bells.SETTLED, bells.IN_FORCE, bells.LEASE)
-_OPERATION_TRIES: Final = 4
 _SESSION: Final = "transparency node"
 
 _logger = logging.getLogger("transparency.cluster")
@@ -248,7 +247,7 @@ class ClusterLog(Log):
         parts, node = self._parts, self.node
         around = Surroundings(
             parts.folder.path, self.origin, self._store, self._sequence_row, self.operate, self._handing.pending,
-            lambda: self.published, self._ringer, self._clock,
+            self._row_candidate, lambda: self.published, self._ringer, self._clock,
         )  # fmt: skip
         parts.show(leading.appender.tip, leading.appender.decision_time())
         super()._put_in_force(leading.in_force)
@@ -358,15 +357,20 @@ class ClusterLog(Log):
                 raise
         return await super()._judgement(statement)
 
+    def _row_candidate(self, statement: Statement, judgement: Judgement) -> Candidate:
+        """A row of the intake: a statement, or what a node states about itself."""
+        if reads_as_operation(statement, self.service_keys):
+            return operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
+        return Candidate(statement, judgement)
+
     async def _sequence_row(self, statement: Statement, judgement: Judgement) -> Place:
-        """Bring in a row of the intake: a statement, or what a node states about itself."""
+        """A row that policy or time have overtaken."""
         if not reads_as_operation(statement, self.service_keys):
             return await self._sequence(statement, judgement)
-        for _ in range(_OPERATION_TRIES):
-            candidate = operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
-            with contextlib.suppress(JudgementStaleError):
-                return await self.sequencer.submit(candidate)
-        raise RefusedError("the operations key was exchanged meanwhile")
+        try:
+            return await self.sequencer.submit(self._row_candidate(statement, judgement))
+        except JudgementStaleError:
+            raise RefusedError("the operations key was exchanged meanwhile") from None
 
     # -- small ---------------------------------------------------------------------------------------------------
 

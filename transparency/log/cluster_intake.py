@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
 
+from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
+from transparency.log.candidate import Candidate, Place
 from transparency.log.intake import Intake, Sequence
 from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer
 from transparency.log.store import IntakeRow, Store
-from transparency.statements.statement import Entry
+from transparency.policy.judge import Judgement
+from transparency.statements.certificates import with_collateral
+from transparency.statements.statement import Entry, Statement
 
 # A bell that nobody heard costs no more than this.
 LOOK_SECONDS: Final = 1.0
 
 Pending = Callable[[int], list[IntakeRow]]
 """The oldest rows, as ``Store.intake_pending``. For any thread."""
+
+
+MakeCandidate = Callable[[Statement, Judgement], Candidate]
 
 
 class SharedIntake(Intake):
@@ -33,13 +41,16 @@ class SharedIntake(Intake):
         sequence: Sequence,
         clock: Clock,
         pending: Pending,
+        candidate: MakeCandidate,
         ring: bells.Ringing,
     ) -> None:
         super().__init__(store, sequencer, sequence, clock)
         self._pending = pending
+        self._candidate = candidate
         self._ring = ring
         self._under_way: set[Entry] = set()
-        self._bringing: set[asyncio.Task[None]] = set()
+        self._groups: set[_Group] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
 
     def look(self) -> None:
         """A node has written rows."""
@@ -57,27 +68,73 @@ class SharedIntake(Intake):
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._to_drain.wait(), LOOK_SECONDS)
         finally:
-            if self._bringing:
-                await asyncio.wait(self._bringing)
+            # A leader that stops ends what it has begun; one that failed has told everybody.
+            while self._groups and self._sequencer.failed is None:  # noqa: ASYNC110 - they end by callbacks
+                await asyncio.sleep(0.005)
+            if self._tasks:
+                await asyncio.wait(self._tasks)
 
     def _begin(self, rows: list[IntakeRow]) -> None:
+        """Queue *rows*. Each tells how it ended; when all have, they are settled together."""
+        group = _Group(rows)
+        self._groups.add(group)
         for row in rows:
             self._under_way.add(row.entry)
             self._sequencer.pending_intake.add(row.entry, row.size)
-        task = asyncio.create_task(self._bring_in_all(rows))
-        self._bringing.add(task)
-        task.add_done_callback(self._bringing.discard)
+            try:
+                # As it was judged: its certificates go with it into the tree.
+                statement = with_collateral(Statement.from_bytes(row.statement), row.judgement.collateral)
+                candidate = self._candidate(statement, row.judgement)
+                self._sequencer.enqueue(candidate, partial(self._ended, group, row))
+            except TransparencyError as error:
+                self._ended(group, row, error)
 
-    async def _bring_in_all(self, rows: list[IntakeRow]) -> None:
+    def _ended(self, group: _Group, row: IntakeRow, outcome: Place | TransparencyError) -> None:
+        if isinstance(outcome, StoreError):
+            group.outcomes[row.entry] = None  # whoever leads next brings it in
+        elif isinstance(outcome, JudgementStaleError | OverloadedError):
+            self._keep(self._again(group, row))
+            return
+        else:
+            group.outcomes[row.entry] = (str(outcome) or "refused") if isinstance(outcome, TransparencyError) else ""
+        if len(group.outcomes) == len(group.rows):
+            self._keep(self._settle_all(group))
+
+    async def _again(self, group: _Group, row: IntakeRow) -> None:
+        """Policy or time have moved on, or there was no room: the slow way, by which it is judged again."""
         try:
-            outcomes = await asyncio.gather(*(self._bring_in(row) for row in rows))
-            ended = {row.entry: outcome for row, outcome in zip(rows, outcomes, strict=True)}
-            settled = any(outcome or self.holds(entry) for entry, outcome in ended.items() if outcome is not None)
+            group.outcomes[row.entry] = await self._bring_in(row)
+        except TransparencyError as error:
+            self._ended(group, row, error)
+            return
+        if len(group.outcomes) == len(group.rows):
+            await self._settle_all(group)
+
+    async def _settle_all(self, group: _Group) -> None:
+        ended = group.outcomes
+        settled = any(outcome or self.holds(entry) for entry, outcome in ended.items() if outcome is not None)
+        try:
             await self._settle(ended)
-            if settled:
-                self._ring.ring(bells.SETTLED)
-        except Exception as error:  # noqa: BLE001 - a row that nobody brings in would be a broken promise
+        except TransparencyError as error:
             self._sequencer.fail(error)
-        finally:
-            self._under_way.difference_update(row.entry for row in rows)
-            self._to_drain.set()
+        self._groups.discard(group)
+        self._under_way.difference_update(ended)
+        self._to_drain.set()
+        if settled:
+            self._ring.ring(bells.SETTLED)
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Group:
+    """Rows that were read together."""
+
+    __slots__ = ("outcomes", "rows")
+
+    def __init__(self, rows: list[IntakeRow]) -> None:
+        self.rows = rows
+        # Empty when it is in the tree, the reason when it was refused, None when it is left for who leads next.
+        self.outcomes: dict[Entry, str | None] = {}

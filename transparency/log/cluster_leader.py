@@ -15,7 +15,7 @@ from pathlib import Path
 from transparency.errors import TransparencyError
 from transparency.log.appender import Clock
 from transparency.log.cluster_bell import Ringing
-from transparency.log.cluster_intake import Pending, SharedIntake
+from transparency.log.cluster_intake import MakeCandidate, Pending, SharedIntake
 from transparency.log.cluster_lead import Leading
 from transparency.log.erasure import Erasures
 from transparency.log.folder import Folder
@@ -36,6 +36,7 @@ class Surroundings:
     sequence: Sequence
     operate: Operate
     pending: Pending
+    candidate: MakeCandidate
     published: Callable[[], int]
     ring: Ringing
     clock: Clock
@@ -50,7 +51,7 @@ class Leader:
         self.sequencer = Sequencer(leading.appender, leading.store, generation)
         self.sequencer.counters = counters
         self.intake = SharedIntake(
-            leading.store, self.sequencer, around.sequence, around.clock, around.pending, around.ring
+            leading.store, self.sequencer, around.sequence, around.clock, around.pending, around.candidate, around.ring
         )
         self.manifests = Manifests(around.store, around.origin, around.published, around.operate, around.clock)
         self.erasures = Erasures(

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from transparency.errors import OverloadedError, RefusedError
+from transparency.errors import GoneError, OverloadedError, RefusedError
 from transparency.log.appender import Clock
 from transparency.log.candidate import Place
 from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, tell
@@ -146,7 +146,7 @@ class Intake:
             try:
                 if self._sequencer.find(row.entry) is None:
                     await self._sequence(statement, row.judgement)
-            except RefusedError as error:
+            except (RefusedError, GoneError) as error:
                 return str(error) or "refused"
             except OverloadedError as error:
                 await asyncio.sleep(error.retry_after)
