@@ -12,7 +12,7 @@ from tests.cli.conftest import ISS, Run, serving, shell
 from transparency.cli.issuer_compromise import Listing
 from transparency.cose.keys import PrivateKey, PublicKey
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 from transparency.testing import FakeClock, make_log, running
 from transparency.testing.pki import Authority
 
@@ -168,7 +168,7 @@ def test_affected_is_what_was_registered_since_by_that_issuer_and_key(tmp_path: 
         return times
 
     times = asyncio.run(fill())
-    store = SqliteStore.for_reading(Folder(made.data).database)
+    store = open_for_reading(Folder(made.data))
     try:
         for number, since in enumerate(times):
             listing = Listing(store, lambda iss: iss == made.issuer.iss, key, since)

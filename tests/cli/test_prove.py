@@ -181,9 +181,9 @@ def test_a_log_with_witnesses_gives_proofs_that_a_quorum_stands_behind(good: Run
 def entry_of_policy(good: Run) -> str:
     """The first entry of the log in ``log``: there is always one."""
     from transparency.log.folder import Folder
-    from transparency.log.sqlite import SqliteStore
+    from transparency.log.stores import open_for_reading
 
-    with contextlib.closing(SqliteStore.for_reading(Folder(Path("log").absolute()).database)) as store:
+    with contextlib.closing(open_for_reading(Folder(Path("log").absolute()))) as store:
         row = store.entry(0)
     assert row is not None
     return entry_id(row.entry)

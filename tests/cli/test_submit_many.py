@@ -21,8 +21,8 @@ from transparency.cli.sessions import AGENTS, Source, expand, latest, one
 from transparency.client.transport import Request, Transport
 from transparency.cose.sign1 import Sign1
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Kind
+from transparency.log.stores import open_for_reading
 from transparency.records import tree
 from transparency.records.detect import detect
 from transparency.statements.statement import Statement
@@ -51,7 +51,7 @@ def words(served: Served, *more: str | Path) -> tuple[str | Path, ...]:
 
 def log_size(served: Served) -> int:
     """How many statements were registered. What the log states about itself, at times of its own, does not count."""
-    with contextlib.closing(SqliteStore.for_reading(Folder(served.data.absolute()).database)) as store:
+    with contextlib.closing(open_for_reading(Folder(served.data.absolute()))) as store:
         return sum(row.kind is Kind.STATEMENT for row in store.entries(0, store.tip().size))
 
 

@@ -18,7 +18,7 @@ from transparency.log.access_digests import AccessDigests
 from transparency.log.access_log import AccessLog
 from transparency.log.folder import Folder
 from transparency.log.log import Log
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 from transparency.policy.erasure import ARTIFACT, Erasure, Item
 from transparency.policy.hold import ISSUER, Hold
 from transparency.testing import FakeClock, MadeLog, running
@@ -155,7 +155,7 @@ async def examined_of(made: MadeLog) -> list[Examined]:
     """One record of a real log, examined."""
     async with running(made) as log:
         await log.register(sign(made.issuer, session("s")))
-    store = SqliteStore.for_reading(Folder(made.data).database)
+    store = open_for_reading(Folder(made.data))
     try:
         head = store.newest_head()
         assert head is not None

@@ -11,7 +11,7 @@ from tests.log.test_checkpoints import publishing, until_published
 from tests.log.witness_peers import Peer, listening, policy_of
 from transparency.compliance.finding import Verdict
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 from transparency.testing import MadeLog, running
 
 
@@ -119,7 +119,7 @@ async def test_a_checkpoint_over_another_tree_fails(tmp_path: Path) -> None:
 
 
 def checkpoints_of(made: MadeLog) -> dict[int, bytes]:
-    store = SqliteStore.for_reading(Folder(made.data).database)
+    store = open_for_reading(Folder(made.data))
     try:
         return dict(store.checkpoints())
     finally:

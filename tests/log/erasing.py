@@ -18,7 +18,7 @@ from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.log.retention import Plan, plan
 from transparency.log.search import SearchIndex
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 from transparency.policy.document import Policy
 from transparency.policy.retention import RetentionClass, Term
 from transparency.statements.statement import sign_statement
@@ -48,7 +48,7 @@ class Erasing:
         return ArtifactStore(self.folder.artifacts)
 
     def plan(self) -> Plan:
-        store = SqliteStore.for_reading(self.folder.database)
+        store = open_for_reading(self.folder)
         try:
             return plan(store, self.artifacts, self.clock())
         finally:
@@ -56,7 +56,7 @@ class Erasing:
 
     def index(self) -> None:
         """Bring the search index up to the log, as the worker does."""
-        store = SqliteStore.for_reading(self.folder.database)
+        store = open_for_reading(self.folder)
         try:
             with SearchIndex(self.folder.search) as search:
                 search.catch_up(store, self.artifacts)

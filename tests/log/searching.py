@@ -16,8 +16,8 @@ from transparency.log.log import Log
 from transparency.log.search import SearchIndex
 from transparency.log.search_entry import Kind, Term
 from transparency.log.search_query import Page, Query, search
-from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store
+from transparency.log.stores import open_for_reading
 from transparency.statements.statement import sign_envelope
 from transparency.testing import FakeClock, SampleIssuer, make_log, running
 
@@ -112,7 +112,7 @@ async def filling(tmp_path: Path) -> AsyncIterator[Filler]:
 def indexed(data: Path, issuer: SampleIssuer | None = None) -> Iterator[Found]:
     """The index of the log in *data*, caught up."""
     folder = Folder(data)
-    store = SqliteStore.for_reading(folder.database)
+    store = open_for_reading(folder)
     index = SearchIndex(folder.search)
     found = Found(data, store, ArtifactStore(folder.artifacts), index, issuer or SampleIssuer())
     try:

@@ -29,6 +29,8 @@ from transparency.statements.certificates import write_collateral
 from transparency.statements.statement import Statement, entry_id, normalise
 from transparency.testing import Fault, make_log, running
 
+pytestmark = pytest.mark.sqlite_file
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Audited:

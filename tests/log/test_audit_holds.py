@@ -18,6 +18,8 @@ from transparency.policy.operations import ERASURE, HOLD
 from transparency.statements.statement import entry_id
 from transparency.testing import running
 
+pytestmark = pytest.mark.sqlite_file
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:

@@ -14,6 +14,8 @@ from transparency.log.audit_replay import Replay
 from transparency.log.audit_scratch import Scratch
 from transparency.log.audit_sources import FolderSource
 
+pytestmark = pytest.mark.sqlite_file
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Audited:

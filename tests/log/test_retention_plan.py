@@ -15,7 +15,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.errors import RefusedError
 from transparency.log.carrying_out import works_of
 from transparency.log.erasure import Request, judge
-from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 from transparency.policy.document import Policy
 from transparency.policy.hold import ENTRY, ISSUER, SESSION
 from transparency.policy.operations import ERASURE
@@ -125,7 +125,7 @@ async def test_an_entry_that_came_after_the_plan_keeps_its_artifact(tmp_path: Pa
     async with running(made.made):
         pass
     assert made.artifacts.size(digest)
-    store = SqliteStore.for_reading(made.folder.database)
+    store = open_for_reading(made.folder)
     (work,) = works_of(store, made.made.origin)
     assert work.digests == ()
     store.close()

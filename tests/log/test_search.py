@@ -27,6 +27,7 @@ from transparency.log.search_query import (
 )  # fmt: skip
 from transparency.log.search_schema import DamagedIndexError
 from transparency.log.sqlite import SqliteStore
+from transparency.log.stores import open_for_reading
 
 
 async def fill(log: Filler) -> None:
@@ -198,7 +199,7 @@ async def test_a_database_with_damaged_pages_says_so_and_is_cleared_away(tmp_pat
     path = Folder(log.data).search
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xee" * (len(whole) - 4096))
-    with SearchIndex(path) as index, contextlib.closing(SqliteStore.for_reading(Folder(log.data).database)) as store:
+    with SearchIndex(path) as index, contextlib.closing(open_for_reading(Folder(log.data))) as store:
         artifacts = ArtifactStore(Folder(log.data).artifacts)
         with pytest.raises(DamagedIndexError, match="log reindex"):
             index.catch_up(store, artifacts)

@@ -20,8 +20,8 @@ from transparency.compliance.stated import ATTESTATION, REVIEW, Attestation
 from transparency.cose import cbor
 from transparency.errors import GoneError, NotFoundError, ServiceRefusedError
 from transparency.log.folder import Folder
-from transparency.log.sqlite import SqliteStore
-from transparency.log.store import StoredEntry
+from transparency.log.store import Store, StoredEntry
+from transparency.log.stores import open_for_reading
 from transparency.policy.document import Policy
 from transparency.policy.hold import Hold
 from transparency.policy.keyset import ServiceKeys
@@ -34,8 +34,8 @@ REPRODUCED = Known("reproduced", now=NOW)
 
 
 @contextmanager
-def stored(made: MadeLog) -> Iterator[SqliteStore]:
-    store = SqliteStore.for_reading(Folder(made.data).database)
+def stored(made: MadeLog) -> Iterator[Store]:
+    store = open_for_reading(Folder(made.data))
     try:
         yield store
     finally:

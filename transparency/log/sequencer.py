@@ -156,9 +156,10 @@ class Sequencer:
         return self._appender.decision_time()
 
     def find(self, entry: Entry) -> int | None:
-        """The index of an entry that is in the tree."""
+        """The index of an entry that is in the tree and may be shown: a store may find it between commit and mark."""
         index = self._recent.place(entry)
-        return self._store.find(entry) if index is None else index
+        index = self._store.find(entry) if index is None else index
+        return None if index is None or index >= self.size else index
 
     def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
         """As :meth:`find`, of many at once: those that are in the tree."""
