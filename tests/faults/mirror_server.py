@@ -56,9 +56,9 @@ def _serve(folder: MirrorFolder, phase: Phase) -> None:
         commit(state, moves, evidence)
         phase.set("recorded, not answered")
 
-    Trees.set_pending, Trees.append = phased_pending, phased_append  # type: ignore[method-assign]
-    Mirror.save, Mirror.finish = phased_save, phased_finish  # type: ignore[method-assign]
-    WitnessState.commit = phased_commit  # type: ignore[method-assign]
+    Trees.set_pending, Trees.append = phased_pending, phased_append  # type: ignore[method-assign,assignment]
+    Mirror.save, Mirror.finish = phased_save, phased_finish  # type: ignore[method-assign,assignment]
+    WitnessState.commit = phased_commit  # type: ignore[method-assign,assignment]
     settings = ServerSettings(port=0, rate_limit=None)
     with open_mirror(folder) as mirror:
         asyncio.run(serve(folder, mirror, settings, PullSettings(), lambda url: say(f"ready {url}")))

@@ -8,6 +8,7 @@ release check) and ``TRANSPARENCY_KILL_SEED`` set how many and which; the seed i
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import random
 import signal
@@ -95,7 +96,7 @@ class _Log:
         if status != 200:
             assert status in (409, 422), (status, answer)
             return
-        start, ticket = 0, b""
+        start, ticket = self.chance.choice((0, old)), b""
         for _ in range(6):
             most = self.chance.choice((None, 1, 2))
             body = branch.upload(min(start, size), size, ticket=ticket, most=most)
@@ -113,7 +114,7 @@ class _Log:
             start, ticket = info.next_entry, info.ticket
 
     async def _post(self, session: aiohttp.ClientSession, url: str, body: bytes) -> tuple[int, bytes]:
-        async with session.post(url, data=body, headers=OCTETS) as response:
+        async with session.post(url, data=io.BytesIO(body), headers=OCTETS) as response:
             answer = await response.read()
         self.answers[response.status] += 1
         return response.status, answer

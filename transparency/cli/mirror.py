@@ -47,6 +47,9 @@ class _Group(click.Group):
             args = [_FOLLOW, *args]
         return super().parse_args(ctx, args)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or (self.commands[_FOLLOW] if "://" in cmd_name else None)
+
 
 @click.group(cls=_Group, epilog="\b\nExample: transparency mirror https://log.example --dir ./mirror --log-vkey VKEY")
 def command() -> None:
