@@ -193,6 +193,30 @@ async def test_without_a_mark_elsewhere_nobody_leads_after_a_failover_until_the_
         assert log.leads, "once is enough: the lease knows where the log is now"
 
 
+async def test_exports_are_read_from_a_standby_while_it_has_everything(tmp_path: Path, pair: Pair) -> None:
+    cluster = make_cluster(tmp_path, pair.url)
+    issuer, ledger = cluster.made.issuer, Ledger()
+    log = cluster.node("one", read_url=pair.standby.tcp_url(pair.database))
+    await log.start()
+    try:
+        await register(log, issuer.sign(b"both have it"), ledger)
+        await asyncio.to_thread(pair.caught_up)
+        before = await asyncio.to_thread(log.export_entries, 0)
+        assert log._scans.store(3) is not log.opened.store, "the standby was asked"
+
+        await asyncio.to_thread(pair.cut_standby_off)
+        await register(log, issuer.sign(b"only the primary has it"), ledger)
+        after = await asyncio.to_thread(log.export_entries, 0)
+        assert after.startswith(before)
+        assert log._scans.store(4) is log.opened.store
+        assert len(after) > len(before), "what the standby lacks comes from the primary"
+
+        await asyncio.to_thread(pair.standby.stop)
+        assert await asyncio.to_thread(log.export_entries, 0) == after
+    finally:
+        await log.stop()
+
+
 def _tip(pair: Pair) -> Accepted:
     store = PostgresStore.for_reading(pair.url)
     try:

@@ -12,6 +12,7 @@ from transparency.log import postgres_schema
 from transparency.log.appender import Clock
 from transparency.log.cluster import ClusterLog
 from transparency.log.cluster_lead import Accepted, ClusterSettings, Vouching
+from transparency.log.cluster_open import open_store
 from transparency.log.log import system_clock
 from transparency.log.postgres import PostgresStore
 from transparency.log.sqlite import SqliteStore
@@ -37,13 +38,12 @@ class MadeCluster:
             (path / "log.sqlite").unlink()
         return path
 
-    def node(self, name: str, *, clock: Clock | None = None, accepted: Accepted | None = None) -> ClusterLog:
+    def node(self, name: str, *, accepted: Accepted | None = None, read_url: str | None = None) -> ClusterLog:
         """A node as ``serve`` makes it, not started."""
         data = self.folder(name)
         vouching = Vouching(data.parent / "mark", self.mark_url, accepted)
-        return ClusterLog.join(
-            data, ClusterSettings(self.url, vouching, name), PostgresStore, clock=clock or self.made.clock
-        )
+        settings = ClusterSettings(self.url, vouching, name, read_url=read_url)
+        return ClusterLog.join(data, settings, open_store, clock=self.made.clock)
 
 
 def make_cluster(path: Path, url: str, *, mark_url: str | None = None, clock: Clock = system_clock) -> MadeCluster:

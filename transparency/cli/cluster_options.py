@@ -24,6 +24,9 @@ def _mark_place(_context: click.Context, _parameter: click.Parameter, value: str
 
 def cluster_options(function: click.decorators.FC) -> click.decorators.FC:
     function = click.option(
+        "--read-db", metavar="URL", help="With --db: a standby of it, to read exports from while it keeps up."
+    )(function)
+    function = click.option(
         "--never-lead", is_flag=True, help="With --db: only hand statements over to the node that leads."
     )(function)
     function = click.option(
@@ -58,13 +61,16 @@ def open_served(
     watermark: Path | str | None,
     accept_failover: str | None,
     never_lead: bool,
+    read_db: str | None,
     base_url: str | None,
     port: int,
 ) -> Log:
     """The log in *data*: as its owner, or as a node of those that serve it from one database."""
     if database_of(data, db) is None:
-        if accept_failover is not None or never_lead:
-            raise CommandError(Exit.USAGE, "--accept-failover and --never-lead go with a log in PostgreSQL: --db")
+        if accept_failover is not None or never_lead or read_db is not None:
+            raise CommandError(
+                Exit.USAGE, "--accept-failover, --never-lead and --read-db go with a log in PostgreSQL: --db"
+            )
         return Log.open(data, watermark=mark_file(watermark, db, data), passphrase=kept_passphrase())
     from transparency.log.cluster_open import open_node, parse_accepted
 
@@ -82,5 +88,6 @@ def open_served(
         accepted=accepted,
         name=base_url or f"{socket.gethostname()}:{port or os.getpid()}",
         candidate=not never_lead,
+        read_db=read_db,
         passphrase=kept_passphrase(),
     )

@@ -84,7 +84,7 @@ def command(
     max_connections: int | None, max_connections_per_address: int | None, workers: int | None,
     access_log: str | None, checkpoint_interval: float, witness_policy: str | None, witness_quorum: str,
     witness_timeout: float, origin: str | None, iss: str | None, db: str | None,
-    watermark: Path | str | None, accept_failover: str | None, never_lead: bool,
+    watermark: Path | str | None, accept_failover: str | None, never_lead: bool, read_db: str | None,
 ) -> None:  # fmt: skip
     """Run the log in DIR until SIGTERM or Ctrl-C; an empty or missing DIR becomes a new log.
 
@@ -101,8 +101,8 @@ def command(
     check_can_append(access_log)
     _prepare(data, origin, iss, mark_file(watermark, db, data), db)
     log = open_served(
-        data, db=db, watermark=watermark, accept_failover=accept_failover, never_lead=never_lead, base_url=base_url,
-        port=port,
+        data, db=db, watermark=watermark, accept_failover=accept_failover, never_lead=never_lead, read_db=read_db,
+        base_url=base_url, port=port,
     )  # fmt: skip
     path = Folder(data.absolute()).access
     try:

@@ -17,8 +17,9 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError, StoreError, TransparencyError
 from transparency.log import cluster_bell as bells
@@ -28,13 +29,15 @@ from transparency.log.cluster_bell import Listener, Ringer
 from transparency.log.cluster_connection import connect, passing
 from transparency.log.cluster_follow import Follower, NodeParts, newest_documents
 from transparency.log.cluster_handover import HandOver
-from transparency.log.cluster_lead import ClusterSettings, Leading, OpenStore, prepare
+from transparency.log.cluster_lead import READS_ONLY, ClusterSettings, Leading, OpenStore, prepare
 from transparency.log.cluster_leader import Leader, Surroundings
 from transparency.log.cluster_receipts import BatchReceipts
+from transparency.log.cluster_scans import Scans
 from transparency.log.cluster_sequencer import NodeSequencer
 from transparency.log.cluster_store import LeadersStore, SteadyStore
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.erasure import Erasures
+from transparency.log.export import write_entries
 from transparency.log.folder import Config, Folder, Ownership, Passphrase
 from transparency.log.intake import Intake
 from transparency.log.lease_keeper import LeaseKeeper
@@ -49,9 +52,6 @@ from transparency.log.store import Store, Tip
 from transparency.policy.judge import Judgement
 from transparency.policy.operations import reads_as_operation
 from transparency.statements.statement import Statement
-
-if TYPE_CHECKING:
-    import psycopg
 
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 5.0
@@ -79,11 +79,14 @@ class ClusterLog(Log):
         self._leader: Leader | None = None
         self._makes_manifests = False
         self._ready = asyncio.Event()
+        read_url = settings.read_url
+        self._scans = Scans(parts.store, None if read_url is None else lambda: open_store(read_url, READS_ONLY))
         self._failure: TransparencyError | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._ringer = Ringer(self._session)
-        self._listener = Listener(self._session, _BELLS, self._on_bell)
-        self._keeper = LeaseKeeper(self._session, self.holder, self, candidate=settings.candidate)
+        session = partial(connect, settings.url, _SESSION)
+        self._ringer = Ringer(session)
+        self._listener = Listener(session, _BELLS, self._on_bell)
+        self._keeper = LeaseKeeper(session, self.holder, self, candidate=settings.candidate)
         self._follower = Follower(parts, self)
         self._hand_over: HandOver | None = None
         self._node: NodeSequencer | None = None
@@ -101,13 +104,9 @@ class ClusterLog(Log):
     ) -> ClusterLog:
         """A node over the folder *data*, which has the log's configuration and keys, and the database it names."""
         folder = Folder(data.absolute(), passphrase)
-        if not folder.config.exists():
-            raise LogUnusableError(
-                f"there is no log in {data}; make one with `transparency init --data {data} --db URL`"
-            )
+        config = Config.read(folder.config)
         ownership = Ownership(folder.lock)
         try:
-            config = Config.read(folder.config)
             store = SteadyStore.of(lambda: open_store(settings.url, _SESSION))
             try:
                 in_force = load_in_force(store, config.origin, config.policy_key)
@@ -163,6 +162,7 @@ class ClusterLog(Log):
             await self._hand_over.stop()
             await asyncio.to_thread(self._listener.stop, STOP_SECONDS)
             await asyncio.to_thread(self._ringer.stop, STOP_SECONDS)
+        self._scans.close()
         self._opened.close()
 
     # -- what a log is asked -------------------------------------------------------------------------------------
@@ -205,6 +205,10 @@ class ClusterLog(Log):
         if self._leader is None:
             raise self.node.elsewhere()
         return self._leader
+
+    def export_entries(self, start: int) -> bytes:
+        size = self.published
+        return write_entries(self._scans.store(size).entries(start, size))
 
     # -- who leads: told by the keeper's thread ------------------------------------------------------------------
 
@@ -373,9 +377,6 @@ class ClusterLog(Log):
             raise RefusedError("the operations key was exchanged meanwhile") from None
 
     # -- small ---------------------------------------------------------------------------------------------------
-
-    def _session(self) -> psycopg.Connection[Any]:
-        return connect(self._settings.url, _SESSION)
 
     @property
     def _handing(self) -> HandOver:

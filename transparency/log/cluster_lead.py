@@ -57,10 +57,13 @@ class ClusterSettings:
     name: str = ""
     # Whether it leads when it can. One that does not only hands over.
     candidate: bool = True
+    # A standby, for what reads much.
+    read_url: str | None = None
 
 
+READS_ONLY: Final = "transparency reader"
 OpenStore = Callable[[str, str], Store]
-"""The store at a URL, by a session of this name."""
+"""The store at a URL, by sessions of this name; by that of READS_ONLY for reading, from a standby too."""
 
 
 @dataclass(frozen=True, slots=True)

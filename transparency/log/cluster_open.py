@@ -11,11 +11,17 @@ from pathlib import Path
 from transparency.errors import LogUnusableError
 from transparency.log import stores
 from transparency.log.cluster import ClusterLog
-from transparency.log.cluster_lead import Accepted, ClusterSettings, Vouching
+from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching
 from transparency.log.folder import Config, Folder, Passphrase
 from transparency.log.postgres import PostgresStore
+from transparency.log.store import Store
 
 _ACCEPTED = re.compile(r"(0|[1-9][0-9]{0,18}):([0-9a-f]{64})")
+
+
+def open_store(url: str, name: str) -> Store:
+    """As a node needs it (``cluster_lead.OpenStore``)."""
+    return PostgresStore.for_reading(url, name) if name == READS_ONLY else PostgresStore(url, name)
 
 
 def open_node(
@@ -26,6 +32,7 @@ def open_node(
     accepted: Accepted | None = None,
     name: str = "",
     candidate: bool = True,
+    read_db: str | None = None,
     passphrase: Passphrase | None = None,
 ) -> ClusterLog:
     """What is given takes the place of what config.toml says, from now on: whoever moved something says so once.
@@ -50,8 +57,8 @@ def open_node(
             "the high-water mark must lie in another database server than the log, or it is rolled back with it"
         )
     vouching = Vouching(file, mark_url or config.watermark_db, accepted)
-    settings = ClusterSettings(url, vouching, name or f"{socket.gethostname()}:{os.getpid()}", candidate)
-    log = ClusterLog.join(data, settings, PostgresStore, passphrase=passphrase)
+    settings = ClusterSettings(url, vouching, name or f"{socket.gethostname()}:{os.getpid()}", candidate, read_db)
+    log = ClusterLog.join(data, settings, open_store, passphrase=passphrase)
     if config != said:
         config.write(folder.config)
     return log

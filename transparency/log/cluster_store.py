@@ -26,17 +26,29 @@ def away() -> OverloadedError:
 class SteadyStore:
     """A store that is opened anew when it fails. Meanwhile every call is an :class:`OverloadedError`, at once."""
 
-    def __init__(self, open_store: OpenStore) -> None:
-        """Open it the first time: what that raises is for who starts."""
+    def __init__(self, open_store: OpenStore, *, needed: bool = True) -> None:
+        """Open it the first time: what that raises is for who starts, if it is *needed*."""
         self._open = open_store
-        self._store: Store | None = open_store()
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._opener: threading.Thread | None = None
+        self._store: Store | None = None
+        try:
+            self._store = open_store()
+        except TransparencyError:
+            if needed:
+                raise
+            self._opener = threading.Thread(target=self._reopen, args=(None,), name="store", daemon=True)
+            self._opener.start()
 
     @classmethod
     def of(cls, open_store: OpenStore) -> Store:
         return cast("Store", cls(open_store))
+
+    @classmethod
+    def perhaps(cls, open_store: OpenStore) -> Store:
+        """One that may be away, also at first."""
+        return cast("Store", cls(open_store, needed=False))
 
     def close(self) -> None:
         self._closed.set()
@@ -76,7 +88,7 @@ class SteadyStore:
             self._opener = threading.Thread(target=self._reopen, args=(store,), name="store", daemon=True)
             self._opener.start()
 
-    def _reopen(self, failed: Store) -> None:
+    def _reopen(self, failed: Store | None) -> None:
         _close(failed)
         while not self._closed.wait(_AGAIN_SECONDS):
             try:
