@@ -1,7 +1,9 @@
 """Erasing in PostgreSQL: rows are emptied, then the tables that held them written anew.
 
-An UPDATE leaves the old row where it was, VACUUM its bytes in the free part of the page. VACUUM FULL writes a new file
-of what is there, and empties the old one. Whoever reads waits for it: it is done once for many erasures.
+An UPDATE leaves the old row where it was, VACUUM its bytes in the free part of the page. So the tables are copied and
+the old ones dropped, in one transaction. Only who scrubs writes to them, so reads go on all the while; that nobody else
+did is seen by the tip, which is locked before the copies take their places. The intake is every node's, and small:
+VACUUM FULL does the same with it while others wait.
 
 What this cannot reach, and only the operator can: the write-ahead log, which has every row as it was written until the
 server has used its segments again, its archive, and base backups. (Standbys follow by themselves.) docs/postgres.md
@@ -16,10 +18,14 @@ from typing import Final
 
 import psycopg
 
+from transparency.errors import StoreError, TipMovedError
 from transparency.log.postgres_connection import Connection, words
-from transparency.log.postgres_transaction import Run
+from transparency.log.postgres_transaction import Run, Transaction
 
-_HELD: Final = ("statements", "entries", "collateral", "intake")
+# Each with the storage parameters that LIKE does not take along.
+_COPIED: Final = {"entries": "", "statements": "toast_tuple_target = 8160"}
+_REWRITTEN: Final = ("collateral", "intake")
+_TIP: Final = "SELECT size, root, epoch FROM tip"
 
 
 def erase(run: Run, indexes: Sequence[int]) -> None:
@@ -51,11 +57,29 @@ def scrub(connection: Connection) -> str:
     """Write the tables anew; the reason if that did not succeed, "" if it did."""
     try:
         connection.execute("SET statement_timeout = 0")
-        for table in _HELD:
+        for table in _REWRITTEN:
             connection.execute(f"VACUUM (FULL) {table}")
+        with Transaction(connection) as run:
+            _copy(run)
     except psycopg.Error as error:
         return f"the tables could not be written anew ({words(error)})"
+    except StoreError as error:
+        return f"the tables could not be written anew ({error})"
     finally:
         with contextlib.suppress(psycopg.Error):
             connection.execute("RESET statement_timeout")
     return ""
+
+
+def _copy(run: Run) -> None:
+    before = run(_TIP).fetchone()
+    for table, parameters in _COPIED.items():
+        run(f"CREATE TABLE {table}_new (LIKE {table} INCLUDING ALL)")
+        if parameters:
+            run(f"ALTER TABLE {table}_new SET ({parameters})")
+        run(f"INSERT INTO {table}_new SELECT * FROM {table} ORDER BY idx")
+    if run(f"{_TIP} FOR UPDATE").fetchone() != before:
+        raise TipMovedError("another writer has moved the tip of this log meanwhile")
+    for table in _COPIED:
+        run(f"DROP TABLE {table}")
+        run(f"ALTER TABLE {table}_new RENAME TO {table}")
