@@ -9,6 +9,7 @@ refused always.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -114,6 +115,14 @@ def _check_vouched(tip: Tip, taken: Taken, vouching: Vouching) -> None:
     )
 
 
+def _file_has(path: Path, origin: str, value: MarkValue) -> bool:
+    """Whether this machine released the tip itself: then a mark that is moved to another store may begin there."""
+    if not path.exists():
+        return False
+    with closing(Mark.open(path, origin)) as mark:
+        return mark.value == value
+
+
 def _open_mark(folder: Folder, config: Config, taken: Taken, vouching: Vouching) -> Mark:
     tip, accepted = taken.tip, vouching.accepted
     if vouching.url is None:
@@ -123,7 +132,8 @@ def _open_mark(folder: Folder, config: Config, taken: Taken, vouching: Vouching)
             vouching.file.parent.mkdir(parents=True, exist_ok=True)
             Mark.create(vouching.file, config.origin, MarkValue(tip.size, tip.root)).close()
         return open_file_mark(vouching.file, config.origin, tip, DurableFile)
-    first = None
-    if tip.size == INIT_SIZE or (accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)):
-        first = MarkValue(tip.size, tip.root)
+    value = MarkValue(tip.size, tip.root)
+    named = accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)
+    begins = tip.size == INIT_SIZE or named or _file_has(vouching.file, config.origin, value)
+    first = value if begins else None
     return cast("Mark", PostgresMark.open(vouching.url, config.origin, tip.epoch, taken.now, first))
