@@ -131,7 +131,7 @@ def serve(folder: Path, **options: Any) -> None:  # noqa: ANN401 - those of _ser
 
 
 @command.command(
-    _FOLLOW, epilog="\b\nExample: transparency mirror https://log.example --dir ./mirror --policy log.policy"
+    _FOLLOW, epilog="\b\nExample: transparency mirror follow https://log.example --dir ./mirror --policy log.policy"
 )
 @click.argument("log", metavar="LOG")
 @dir_option(keys=True, keeper="mirror")
