@@ -149,7 +149,7 @@ def test_a_fold_that_was_cut_short_begins_again(path: Path, monkeypatch: pytest.
 def test_an_index_that_is_far_behind_catches_up_by_sorting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path)
     grow(store, 50, 350)
-    store.extend_index(50)
+    store.index_some([(entry_of(n), n) for n in range(50)], [(signed(n), n) for n in range(50)], 50)
     store.erase([60])
     monkeypatch.setattr(sqlite_index, "SORTED", 200)
     monkeypatch.setattr(sqlite_index, "CHUNK", 64)

@@ -19,18 +19,19 @@ from pathlib import Path
 from typing import Final
 
 from transparency.errors import LogUnusableError, StoreError
-from transparency.log import stores
+from transparency.log import bulk, stores
 from transparency.log.backup import copy_beside
 from transparency.log.durable import create_durably
 from transparency.log.folder import Config, Folder, Ownership, make_folder, publish_folder
 from transparency.log.mark import Mark, check_outside
 from transparency.log.opening import check_mark, check_published, check_tip
-from transparency.log.store import Commit, NewEntry, Store, StoredEntry, Tip
+from transparency.log.store import NewEntry, Store, StoredEntry, Tip
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
+from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import entry_of
 
-_INDEX_EVERY: Final = 8192
+_CHUNK: Final = 8192
 _ALL: Final = 2**62
 Progress = Callable[[int, int], None]
 
@@ -101,25 +102,27 @@ def _into(
 
 def fill(source: Store, target: Store, tip: Tip, progress: Progress) -> None:
     """Everything of *source* up to *tip* into *target*, which is empty."""
-    edge, at = RightEdge(), target.take_over()
-    rows = source.entries(0, tip.size)
-    for head in source.heads():
-        entries = [_new(row) for row in _next(rows, head.size - at.size, at.size)]
-        tiles = edge.append([leaf_hash(new.entry) for new in entries])
-        if edge.root() != head.root:
-            raise _damaged(f"the entries do not give the root of head {head.size}")
-        target.commit(Commit(at, entries, tiles, head))
-        at = replace(at, size=head.size, root=head.root)
-        if at.size - target.indexed_size() >= _INDEX_EVERY:
-            target.extend_index(at.size)
-        progress(at.size, 2 * tip.size)
+    at = bulk.fill(target, _batches(source, tip), lambda done: progress(done, 2 * tip.size))
     if (at.size, at.root) != (tip.size, tip.root):
         raise _damaged("the newest head is not the tip")
-    target.extend_index(at.size)
     for size, note in source.checkpoints():
         target.put_checkpoint(size, note, witnessed=source.checkpoint_covering(size - 1) == note)
     target.note_erased(source.erased_upto())
     target.intake_add(source.intake_pending(_ALL))
+
+
+def _batches(source: Store, tip: Tip) -> Iterator[tuple[list[NewEntry], bulk.HeadOf]]:
+    """Every batch as it was, with its head, if that is what its entries give."""
+    rows, size = source.entries(0, tip.size), 0
+    for head in source.heads():
+
+        def as_it_was(_size: int, root: bytes, head: SignedHead = head) -> SignedHead:
+            if root != head.root:
+                raise _damaged(f"the entries do not give the root of head {head.size}")
+            return head
+
+        yield [bulk.as_new(row) for row in _next(rows, head.size - size, size)], as_it_was
+        size = head.size
 
 
 def _next(rows: Iterator[StoredEntry], count: int, first: int) -> Iterator[StoredEntry]:
@@ -130,10 +133,6 @@ def _next(rows: Iterator[StoredEntry], count: int, first: int) -> Iterator[Store
         if not row.erased and entry_of(row.statement) != row.entry:
             raise _damaged(f"the statement of entry {index} does not hash to it")
         yield row
-
-
-def _new(row: StoredEntry) -> NewEntry:
-    return NewEntry(row.entry, row.kind, row.generation, row.tbs_digest, row.statement, row.collateral)
 
 
 def _compare(old: Store, new: Store, now: Tip, tip: Tip, progress: Progress) -> None:
@@ -147,7 +146,7 @@ def _compare(old: Store, new: Store, now: Tip, tip: Tip, progress: Progress) -> 
         if before != after:
             raise StoreError(f"entry {(before or after).index} is not in the new store as it was in the old one")
         leaves.append(leaf_hash(after.entry))
-        if len(leaves) == _INDEX_EVERY or after.index == tip.size - 1:
+        if len(leaves) == _CHUNK or after.index == tip.size - 1:
             edge.append(leaves)
             leaves = []
             progress(tip.size + after.index, 2 * tip.size)

@@ -26,8 +26,9 @@ _SLICE_ENTRIES: Final = 32_768
 _PREFIXES: Final = 65_536
 _PAIRS: Final = (("digest_young", "digest_index", "entry"), ("sibling_young", "sibling_index", "tbs"))
 
+# Of an entry that is in the log twice the first place counts: the old table's.
 FIND: Final = (
-    "SELECT idx FROM digest_young WHERE entry = ?1 UNION ALL SELECT idx FROM digest_index WHERE entry = ?1 LIMIT 1"
+    "SELECT idx FROM digest_index WHERE entry = ?1 UNION ALL SELECT idx FROM digest_young WHERE entry = ?1 LIMIT 1"
 )
 SIBLINGS: Final = (
     "SELECT idx, entry FROM entries WHERE idx IN ("
@@ -38,7 +39,7 @@ SIBLINGS: Final = (
 
 
 def find_some(count: int) -> str:
-    """The query for *count* entries at once."""
+    """The query for *count* entries at once; the row that comes last counts."""
     marks = ",".join(f"?{number}" for number in range(1, count + 1))
     where = f"WHERE entry IN ({marks})"
     tables = ("digest_young", "digest_index")
@@ -57,7 +58,8 @@ def extend(writer: Any, start: int, stop: int) -> None:  # noqa: ANN401 - as sql
     """The rows of the entries from *start* to *stop*, below which all are there."""
     where = "FROM entries WHERE idx >= ? AND idx < ?"
     if stop - start > CHUNK:
-        writer.execute(f"INSERT OR IGNORE INTO digest_index SELECT entry, idx {where} ORDER BY entry", (start, stop))
+        ordered = f"SELECT entry, idx {where} ORDER BY entry, idx"
+        writer.execute(f"INSERT OR IGNORE INTO digest_index {ordered}", (start, stop))
         kept = f"{where} AND tbs <> x''"  # what erasure has taken away has none
         writer.execute(f"INSERT OR IGNORE INTO sibling_index SELECT tbs, idx {kept} ORDER BY tbs, idx", (start, stop))
         _count(writer, 0, stop)
