@@ -11,10 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from transparency.log.cluster_connection import connect, with_settings, words
+from transparency.log.cluster_connection import connect, with_settings
 from transparency.log.lease import TTL_SECONDS
 from transparency.log.lease_keeper import LeaseKeeper
 from transparency.log.lease_table import TABLE, LeaseTable, Seen, Taken
+from transparency.log.postgres_connection import words
 from transparency.log.store import Tip
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.testing.postgres import shared_server

@@ -45,10 +45,3 @@ def connect(url: str, name: str) -> psycopg.Connection[Any]:
 def passing(error: BaseException) -> bool:
     """Whether it is a server that cannot be reached, now: that may be mended without anybody doing anything here."""
     return isinstance(error.__cause__, psycopg.OperationalError)
-
-
-def words(error: BaseException) -> str:
-    """What is wrong, in one line and without the connection's parameters: a password could be among them."""
-    if isinstance(error, psycopg.Error) and error.diag.message_primary:
-        return error.diag.message_primary
-    return "it cannot be reached" if isinstance(error, psycopg.OperationalError) else type(error).__name__

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import psycopg
 
 from transparency.errors import TransparencyError
-from transparency.log.cluster_connection import words
 from transparency.log.lease import Campaign
 from transparency.log.lease_table import LeaseTable, Seen, Taken
 from transparency.log.mark_postgres import Place
+from transparency.log.postgres_connection import words
 
 
 class Told(Protocol):

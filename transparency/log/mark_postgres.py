@@ -15,8 +15,9 @@ from typing import Any, Final, LiteralString
 import psycopg
 
 from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
-from transparency.log.cluster_connection import connect, words
+from transparency.log.cluster_connection import connect
 from transparency.log.mark import MarkValue
+from transparency.log.postgres_connection import words
 
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS transparency_mark (
