@@ -234,7 +234,7 @@ class ClusterLog(Log):
             leading = await asyncio.to_thread(
                 prepare, parts.folder, parts.config, taken, self._settings.vouching, self._clock, open_store
             )
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - a lease that is renewed for nobody would stop the log
             if isinstance(error, LogUnusableError) and not passing(error):
                 self.gone(error)
             else:
@@ -262,7 +262,7 @@ class ClusterLog(Log):
         node.lead(leader.sequencer, leader.intake)
         try:
             await leader.start()
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - as above
             self._step_down(error)
             return
         _logger.info("this node leads the log from size %d on, in epoch %d", self.published, parts.tip.epoch)
