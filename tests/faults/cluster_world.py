@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import bisect
 import contextlib
 import itertools
 import json
@@ -164,9 +165,8 @@ class World:
 
     async def recovered(self, what: str, struck: float) -> None:
         """Wait for receipts again; the longest time without any since it was *struck* is the gap in service."""
-        begun = len(self.times)
         await self.some_receipts(20)
-        since = [struck, *(at for at in self.times[max(begun - 50, 0) :] if at >= struck)]
+        since = [struck, *self.times[bisect.bisect(self.times, struck) :]]
         self.gaps.setdefault(what, []).append(max(after - before for before, after in itertools.pairwise(since)))
 
     def figures(self) -> str:

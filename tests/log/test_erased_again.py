@@ -11,12 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from tests.faults.ledger import settled
 from tests.log import erasing
 from tests.log.audited import audit_folder, pinned
 from tests.log.erasing import MARKER, files_with
 from transparency.cose.algorithms import P256
 from transparency.cose.keys import PrivateKey
 from transparency.errors import GoneError
+from transparency.log.log import Failed
 from transparency.policy.document import Policy
 from transparency.statements.statement import Statement, normalise
 from transparency.testing import SampleIssuer, running
@@ -122,3 +124,20 @@ async def test_another_ecdsa_signature_over_erased_bytes_is_taken_also_where_dup
         assert not log.stored(again.index).erased
         assert log.stored(registered.index).erased
     assert audit_folder(made.made.data, pinned(made.made)).findings == []
+
+
+async def test_an_erased_statement_in_its_other_form_that_was_accepted_fails_and_stops_nobody(tmp_path: Path) -> None:
+    """REG-20, REG-23: a 202 is given before it is looked for; it ends as a failed one, and the log goes on."""
+    made = erasing.make(tmp_path, SampleIssuer(key=PrivateKey.generate(-7)))
+    async with running(made.made) as log:
+        sent = made.issuer.sign(MARKER)
+        registered = await log.register(sent)
+        await erasing.state_audit(made, log)
+        await erasing.by_order(log, registered.index)
+
+        accepted = await log.accept(other_form(sent))
+
+        found = await settled(log, accepted.entry)
+        assert isinstance(found, Failed)
+        assert "was erased" in found.reason
+        assert (await log.register(made.issuer.sign(b"something else"))).new
