@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import aiohttp
 
@@ -22,7 +23,7 @@ from transparency.witness.folder import WitnessFolder, create_witness
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import KnownLog, changing
 from transparency.witness.serve import listening
-from transparency.witness.state import open_state
+from transparency.witness.state import WitnessState, open_state
 
 NAME = "witness.example/w1"
 
@@ -48,6 +49,11 @@ class Client:
         self.url = url
         self.keeper = keeper
         self._session = session
+
+    @property
+    def state(self) -> WitnessState:
+        """What the witness has on its disk."""
+        return cast("WitnessState", self.keeper._state)
 
     async def add(self, body: bytes) -> Reply:
         return await self.send("POST", "/add-checkpoint", body)

@@ -213,9 +213,9 @@ async def test_a_checkpoint_replayed_within_the_second_gets_the_same_lines_and_c
     clock, tree = FakeClock(), tree_of(5)
     async with served(folder, clock) as client:
         first = await client.add(request(tree, 0))
-        before = client.keeper._state.sequence
+        before = client.state.sequence
         again = await client.add(request(tree, 5))
-        assert (again.body, client.keeper._state.sequence) == (first.body, before)
+        assert (again.body, client.state.sequence) == (first.body, before)
 
         clock.advance(1)
         later = await client.add(request(tree, 5))
@@ -229,7 +229,7 @@ async def test_many_requests_at_once_share_flushes_and_none_overtakes_another(fo
     async with served(folder) as client:
         replies = await asyncio.gather(*(client.add(request(tree, 0, size)) for size in range(1, 51)))
         note = (await client.send("GET", f"/{origin_hash(ORIGIN)}/checkpoint")).body
-        assert client.keeper._state.sequence == 1
+        assert client.state.sequence == 1
 
     size = SignedCheckpoint.from_bytes(note).checkpoint.size
     assert sorted(reply.status for reply in replies) == [200] + [409] * 49

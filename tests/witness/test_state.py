@@ -245,7 +245,7 @@ async def test_two_roots_for_one_size_are_kept_whatever_the_old_size_says(folder
         assert (await client.add(request(fork, 0, 5))).status == 409
         assert (await client.add(request(fork, 5, 9))).status == 422
         assert (await client.add(request(TREE, 0, 9))).status == 409
-        kept = client.keeper._state.evidence()
+        kept = client.state.evidence()
 
     assert [(one.ground, one.size, one.root) for one in kept] == [
         (Ground.FORK, 5, fork.root(5)),
@@ -268,7 +268,7 @@ async def test_a_fault_of_the_witness_itself_stops_it_and_leaves_nobody_waiting(
         def broken(*_: object) -> None:
             raise RuntimeError("for this test")
 
-        monkeypatch.setattr(client.keeper._state, "commit", broken)
+        monkeypatch.setattr(client.state, "commit", broken)
         assert (await client.add(request(TREE, 5, 6))).status == 503
         assert client.keeper.failed.is_set()
         assert (await client.add(request(TREE, 5, 6))).status == 503
@@ -277,7 +277,7 @@ async def test_a_fault_of_the_witness_itself_stops_it_and_leaves_nobody_waiting(
 async def test_a_witness_that_cannot_write_answers_503_and_stops(folder: WitnessFolder) -> None:
     async with served(folder) as client:
         assert (await client.add(request(TREE, 0, 5))).status == 200
-        state = client.keeper._state
+        state = client.state
         state._connection.execute("UPDATE tip SET sequence = 99")
         reply = await client.add(request(TREE, 5, 6))
         assert reply.status == 503
