@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -159,3 +160,29 @@ async def test_a_log_off_the_list_is_not_followed_and_still_served(tmp_path: Pat
         assert await followed.round() == ""
         assert followed.cosigned == 10
         assert (await followed.client.send("GET", f"/{origin_hash(LOG)}/checkpoint")).status == 200
+
+
+async def test_a_log_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def hang(_: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", hang)
+    async with following(tmp_path) as followed, TestServer(app, shutdown_timeout=0.1) as server:
+        slow = VerifierKey.parse(Signer("slow.example/log", ED25519).vkey)
+        with changing(followed.folder.logs) as logs:
+            logs[slow.name] = KnownLog((slow,), str(server.make_url("/")), None)
+        followed.publish(300)
+        running = asyncio.create_task(followed.client.running.puller.run())
+        await asyncio.wait_for(asked.wait(), 30)
+        async with asyncio.timeout(30):
+            while followed.cosigned != 300:  # noqa: ASYNC110 - it has nobody to tell
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+        assert followed.client.running.conditions.of("slow.example/log") is None

@@ -74,6 +74,11 @@ class Mirror:
         self._edges = {origin: RightEdge.load(size, self._reader(origin)) for origin, size in sizes.items()}
         self._by_hash = {origin_hash(origin): origin for origin in sizes}
 
+    def close(self) -> None:
+        """Nothing is begun any more, and what is under way has ended: its thread may have been left alone."""
+        with self._lock:
+            self.failure = self.failure or StoreError("the mirror has stopped")
+
     # -- what it has ---------------------------------------------------------------------------------------------
 
     def cosigned(self, origin: str) -> Record | None:

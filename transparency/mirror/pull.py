@@ -75,18 +75,32 @@ class Puller:
         self._settings = settings
 
     async def run(self) -> None:
-        """Until it is cancelled, or the mirror cannot keep what it is given."""
-        while True:
-            await self.round()
-            await asyncio.sleep(self._settings.interval)
+        """Until it is cancelled, or the mirror cannot keep what it is given. A log that is slow holds up nobody."""
+        under_way: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                for origin in [origin for origin, task in under_way.items() if task.done()]:
+                    under_way.pop(origin).result()
+                for log in await self._logs():
+                    if log.origin not in under_way:
+                        under_way[log.origin] = asyncio.create_task(self._follow(log))
+                await asyncio.sleep(self._settings.interval)
+        finally:
+            for task in under_way.values():
+                task.cancel()
+            await asyncio.gather(*under_way.values(), return_exceptions=True)
 
     async def round(self) -> None:
-        """Every log once, side by side: one that is slow holds up nobody."""
+        """Every log once, side by side."""
+        await asyncio.gather(*map(self._follow, await self._logs()))
+
+    async def _logs(self) -> list[KnownLog]:
+        """Those that have a URL, by the list as it is now."""
         await asyncio.to_thread(self._keeper.logs.refresh)
         logs = [log for log in self._keeper.logs.all() if log.url is not None]
         for origin in set(self._conditions.all) - {log.origin for log in logs}:
             self._conditions.forget(origin)
-        await asyncio.gather(*map(self._follow, logs))
+        return logs
 
     async def _follow(self, log: KnownLog) -> None:
         try:

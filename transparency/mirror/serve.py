@@ -33,7 +33,11 @@ def open_mirror(folder: MirrorFolder, *, watermark: Path | None = None, clock: C
     with open_state(folder, watermark=watermark) as state, contextlib.closing(Trees(folder.trees)) as trees:
         keys = folder.load_keys()
         state.check_keys([key.text for key in keys.vkeys])
-        yield Mirror(state, trees, keys, clock)
+        mirror = Mirror(state, trees, keys, clock)
+        try:
+            yield mirror
+        finally:
+            mirror.close()
 
 
 @dataclass(slots=True)

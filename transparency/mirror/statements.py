@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ EntryAt = Callable[[int], bytes]
 
 
 class StatementStore:
-    """One row an entry, as the log's export has it. One thread at a time."""
+    """One row an entry, as the log's export has it. From any thread: one at a time is inside."""
 
     def __init__(self, path: Path) -> None:
         create_private(path)
@@ -41,12 +42,15 @@ class StatementStore:
         for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             self._connection.execute(f"PRAGMA {setting}").fetchone()
         self._connection.execute(_TABLE)
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        # A thread that was left alone ends first.
+        with self._lock:
+            self._connection.close()
 
     def end(self, origin: str) -> int:
         """After the last entry that was asked for."""
@@ -64,6 +68,10 @@ class StatementStore:
 
     def keep(self, origin: str, rows: Sequence[StoredEntry], erased: Sequence[int]) -> None:
         """Rows that were checked; and of the entries in *erased* nothing any more but that there was one."""
+        with self._lock:
+            self._keep(origin, rows, erased)
+
+    def _keep(self, origin: str, rows: Sequence[StoredEntry], erased: Sequence[int]) -> None:
         with Transaction(self._connection) as run:
             for row in rows:
                 run("INSERT OR REPLACE INTO statements VALUES (?, ?, ?)", (origin, row.index, write_entries([row])))
@@ -82,7 +90,8 @@ class StatementStore:
 
     def _all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(sql, values).fetchall()  # type: ignore[no-any-return]
+            with self._lock:
+                return self._connection.execute(sql, values).fetchall()  # type: ignore[no-any-return]
         except sqlite3.Error as error:
             raise unreadable(error) from error
 
