@@ -281,7 +281,7 @@ async def test_a_witness_that_cannot_write_answers_503_and_stops(folder: Witness
         state._connection.execute("UPDATE tip SET sequence = 99")
         reply = await client.add(request(TREE, 5, 6))
         assert reply.status == 503
-        assert "cannot store" in reply.problem
+        assert "cannot be stored" in reply.problem
         assert client.keeper.failed.is_set()
         assert (await client.add(request(TREE, 5, 5))).status == 503
         assert (await client.send("GET", "/readyz")).status == 503
