@@ -87,10 +87,14 @@ class Rounds:
         # Which range of digests the fold is at, and of how many.
         self._at = self._ranges = 0
 
+    @property
+    def folding(self) -> bool:
+        return self._at < self._ranges
+
     def put(self, digests: Rows, siblings: Rows, upto: int | None) -> None:
         """Rows, best in order, which may be there; all below *upto* are there from now on. And a slice of a fold."""
         _put(self._writer, digests, siblings, upto)
-        if self._at == self._ranges:
+        if not self.folding:
             size, young = self._writer.execute("SELECT size, young FROM indexed").fetchone()
             if young < max(_FOLD_LEAST, isqrt(CHUNK * size)):
                 return
@@ -106,5 +110,5 @@ class Rounds:
             self._writer.execute(f"INSERT OR IGNORE INTO {old} SELECT {key}, idx {where}", bounds)
             self._writer.execute(f"DELETE {where}", bounds)
         self._at += 1
-        if self._at == self._ranges:
+        if not self.folding:
             self._writer.execute("UPDATE indexed SET young = (SELECT count(*) FROM digest_young)")

@@ -1,0 +1,261 @@
+"""What benchmarks/growth.py measures of one log, each in a process of its own: its memory is then its own.
+
+    python benchmarks/_growth_measure.py WHAT DATA      prints a line of JSON
+
+CPU is that of the process, its threads and the kernel's on its behalf. *cold* is with nothing in our caches, each time
+anew (the file is in the machine's memory); *disk* with the file taken out of that, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks._growth_log import BATCH, issuer_of
+from transparency.log.folder import Folder
+from transparency.log.fsck import fsck
+from transparency.log.log import Log
+from transparency.log.receipts import Receipts
+from transparency.log.sqlite import SqliteStore
+from transparency.merkle.proofs import consistency_path, inclusion_path
+from transparency.merkle.tiles import TileHashes
+from transparency.statements.statement import Entry
+
+SAMPLE = 400
+ROUNDS = 5
+DISK_SAMPLE = 40
+LOOKUPS = 100 * 128
+REGISTRATIONS = 20_000
+AT_ONCE = 1_000
+FIRST = 10_000
+# As many as can be waiting for the index at most: a round's worth that grows, and one that is being indexed.
+APPENDED = 2 * 65_536
+INDEX_SLICE = 1_024
+FRESH = 10**12
+MICRO = 1e6
+
+Figures = dict[str, float]
+
+
+def rss() -> float:
+    """MiB in memory now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def each(run: Callable[[], object], count: int, rounds: int = ROUNDS) -> float:
+    """Microseconds of CPU for each of *count*: the best round, as others on the machine only ever add."""
+    best = float("inf")
+    for _ in range(rounds):
+        began = time.process_time()
+        run()
+        best = min(best, time.process_time() - began)
+    return best / count * MICRO
+
+
+def forget_file(path: Path) -> None:
+    """Take a file out of the machine's memory."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+async def proofs(data: Path) -> Figures:
+    log = Log.open(data)
+    await log.start()
+    store, database = log.opened.store, Folder(data).database
+    size = log.newest_head().size
+    chance = random.Random(size)
+    indices = chance.sample(range(size), SAMPLE)
+    receipts = Receipts(store, lambda: size)
+
+    def receipt(read: Receipts, index: int) -> bytes:
+        return read.inclusion(index, read.head_for(index, log.service_keys))
+
+    def cold(prove: Callable[[int, int, TileHashes], object]) -> float:
+        return each(lambda: [prove(index, size, TileHashes(store.tile)) for index in indices[1:]], SAMPLE - 1)
+
+    def warm(prove: Callable[[int, int, TileHashes], object]) -> float:
+        hashes = TileHashes(store.tile, cache_size=4 * SAMPLE)
+        return each(lambda: [prove(index, size, hashes) for index in indices[1:]], SAMPLE - 1)
+
+    def disk(prove: Callable[[int, int, TileHashes], object]) -> float:
+        """Milliseconds: mostly the disk's."""
+        times = []
+        for index in indices[:DISK_SAMPLE]:
+            forget_file(database)
+            other = SqliteStore.for_reading(database)
+            began = time.perf_counter()
+            prove(max(index, 1), size, TileHashes(other.tile))
+            times.append(time.perf_counter() - began)
+            other.close()
+        return statistics.median(times) * 1000
+
+    def find(entries: Sequence[Entry]) -> float:
+        parts = [entries[start : start + 128] for start in range(0, len(entries), 128)]
+        return each(lambda: [log.sequencer.find_some(part) for part in parts], len(entries))
+
+    absent = [Entry(hashlib.sha256(b"absent %d" % n).digest()) for n in range(LOOKUPS)]
+    places = [chance.randrange(size) for _ in range(min(LOOKUPS, 4 * SAMPLE))]
+    present = [store.digests(place, place + 1)[0] for place in places]
+    figures = {
+        "receipt, cold": each(lambda: [receipt(Receipts(store, lambda: size), i) for i in indices], SAMPLE),
+        "receipt, warm": each(lambda: [receipt(receipts, i) for i in indices], SAMPLE),
+        "inclusion proof, cold": cold(inclusion_path),
+        "inclusion proof, warm": warm(inclusion_path),
+        "consistency proof, cold": cold(consistency_path),
+        "consistency proof, warm": warm(consistency_path),
+        "look-up, there": find(present),
+        "look-up, not there": find(absent),
+        "inclusion proof, disk": disk(inclusion_path),
+        "consistency proof, disk": disk(consistency_path),
+    }
+    await log.stop()
+    return figures
+
+
+async def register(data: Path) -> Figures:
+    """Statements through Log.register, many at once. They are too few for a round of the index: see :func:`index`."""
+    made = issuer_of(data)
+    log = Log.open(data)
+    await log.start()
+    figures = {"memory, after start": rss()}
+    cpu = wall = 0.0
+    for start in range(0, REGISTRATIONS, AT_ONCE):
+        statements = [made.sign(FRESH + start + n) for n in range(AT_ONCE)]
+        began, worked = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(log.register(statement) for statement in statements))
+        cpu, wall = cpu + time.process_time() - worked, wall + time.perf_counter() - began
+        if start + AT_ONCE == FIRST:
+            figures["memory, after 10,000 registrations"] = rss()
+    figures["registration, CPU"] = cpu / REGISTRATIONS * MICRO
+    figures["registration, wall"] = wall / REGISTRATIONS * MICRO
+    await log.stop()
+    return figures
+
+
+def append(data: Path) -> Figures:
+    """Batches through the appender; then the process is killed, with nothing of it in the index."""
+    made = issuer_of(data)
+    log = Log.open(data)
+    appender = log.opened.appender
+    cpu = wall = 0.0
+    for start in range(0, APPENDED, BATCH):
+        entries = [made.entry(2 * FRESH + start + n) for n in range(BATCH)]
+        began, worked = time.perf_counter(), time.process_time()
+        appender.append(entries, appender.decision_time())
+        cpu, wall = cpu + time.process_time() - worked, wall + time.perf_counter() - began
+    return {"append in batches, CPU": cpu / APPENDED * MICRO, "append in batches, wall": wall / APPENDED * MICRO}
+
+
+def index(data: Path) -> Figures:
+    """Rows of digests that nobody has, put into the index as rounds do it, until a fold has gone through.
+
+    A row goes in with a round, and once more with a fold, which many share.
+    """
+    store = SqliteStore(Folder(data).database)
+    watch = sqlite3.connect(Folder(data).database)
+
+    def young() -> int:
+        return int(watch.execute("SELECT young FROM indexed").fetchone()[0])
+
+    rounds, folds = _Spent(), _Spent()
+    number = before = 0
+    while True:
+        numbers = range(number, number + 64 * INDEX_SLICE)
+        rows = sorted((hashlib.sha256(b"row %d" % n).digest(), 3 * FRESH + n) for n in numbers)
+        number = numbers.stop
+        for start in range(0, len(rows), INDEX_SLICE):
+            some = rows[start : start + INDEX_SLICE]
+            before = young()
+            spent = _Spent.by(lambda some=some: store.index_some(some, some, None), len(some))  # type: ignore[misc]
+            if store._rounds.folding or young() < before:  # noqa: SLF001 - what nobody else need know
+                folds.add(spent)
+            else:
+                rounds.add(spent)
+            if young() < before:
+                break
+        else:
+            continue
+        break
+    folded = before + INDEX_SLICE - young()
+    watch.close()
+    store.close()
+    shares = [
+        spent / rounds.rows + max(more - spent / rounds.rows * folds.rows, 0) / folded
+        for spent, more in ((rounds.cpu, folds.cpu), (rounds.wall, folds.wall))
+    ]
+    return {"index, CPU": shares[0] * MICRO, "index, wall": shares[1] * MICRO, "rows a fold": float(folded)}
+
+
+class _Spent:
+    def __init__(self, rows: int = 0, cpu: float = 0.0, wall: float = 0.0) -> None:
+        self.rows, self.cpu, self.wall = rows, cpu, wall
+
+    @classmethod
+    def by(cls, run: Callable[[], object], rows: int) -> _Spent:
+        began, worked = time.perf_counter(), time.process_time()
+        run()
+        return cls(rows, time.process_time() - worked, time.perf_counter() - began)
+
+    def add(self, other: _Spent) -> None:
+        self.rows, self.cpu, self.wall = self.rows + other.rows, self.cpu + other.cpu, self.wall + other.wall
+
+
+def check(data: Path) -> Figures:
+    began, worked = time.perf_counter(), time.process_time()
+    report = fsck(data)
+    if not report.clean:
+        raise SystemExit(f"fsck: {report.findings[:3]}")
+    cpu, wall = time.process_time() - worked, time.perf_counter() - began
+    return {"fsck, seconds": wall, "fsck, CPU": cpu / report.size * MICRO, "entries": float(report.size)}
+
+
+def sizes(data: Path) -> Figures:
+    database = sqlite3.connect(Folder(data).database)
+
+    def pages(*names: str) -> float:
+        marks = ",".join("?" * len(names))
+        sql = f"SELECT sum(pgsize) FROM dbstat WHERE name IN ({marks})"  # noqa: S608 - marks only
+        return float(database.execute(sql, names).fetchone()[0] or 0)
+
+    size = database.execute("SELECT size FROM tip").fetchone()[0]
+    figures = {
+        "bytes of tree": pages("tiles") / size,
+        "bytes of index": pages("digest_index", "digest_young", "sibling_index", "sibling_young") / size,
+        "bytes in all": Folder(data).database.stat().st_size / size,
+    }
+    database.close()
+    return figures
+
+
+def main() -> None:
+    what, data = sys.argv[1], Path(sys.argv[2])
+    figures = {
+        "proofs": lambda: asyncio.run(proofs(data)),
+        "register": lambda: asyncio.run(register(data)),
+        "append": lambda: append(data),
+        "index": lambda: index(data),
+        "fsck": lambda: check(data),
+        "sizes": lambda: sizes(data),
+    }[what]()
+    print(json.dumps(figures), flush=True)
+    if what == "append":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
