@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,34 +109,54 @@ def start(data: Path) -> tuple[float, float, float]:
     return seconds, cpu, resident
 
 
-def at_size(size: int, folder: Path) -> Figures:
-    data = folder / f"log-{size}"
-    figures: Figures = {"size": float(size), "built in": build(data, size)}
+def steps(data: Path, size: int) -> Iterator[tuple[str, Callable[[], Figures]]]:
+    """What is done with one log, in order: what changes it comes last."""
 
-    def say(what: str) -> None:
-        print(f"{size:>12,} {what}", file=sys.stderr, flush=True)
-
-    try:
-        say(f"built in {figures['built in']:.0f} s")
-        for what in ("sizes", "fsck", "proofs"):
-            figures |= measured(what, data)
-            say(what)
-        starts = [start(data) for _ in range(STARTS)]
+    def starts() -> Figures:
+        found = [start(data) for _ in range(STARTS)]
         # The quickest: others on the machine only ever add.
-        figures["start"], figures["start, CPU"] = (min(each[n] for each in starts) for n in (0, 1))
-        figures["memory of the server, ready"] = statistics.median(resident for _, _, resident in starts)
-        say("starts")
-        figures |= measured("register", data)
-        say("register")
-        figures |= measured("append", data)
-        figures["start after a kill"], figures["start after a kill, CPU"], _ = start(data)
-        say("append")
-        figures |= measured("index", data)
-        say("index")
-    finally:
-        for path in folder.glob(f"log-{size}*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return figures
+        return {
+            "start": min(seconds for seconds, _, _ in found),
+            "start, CPU": min(cpu for _, cpu, _ in found),
+            "memory of the server, ready": statistics.median(resident for _, _, resident in found),
+        }
+
+    def killed() -> Figures:
+        seconds, cpu, _ = start(data)
+        return {"start after a kill": seconds, "start after a kill, CPU": cpu}
+
+    def made() -> Figures:
+        for path in data.parent.glob(f"{data.name}*"):  # of a run that was cut short
+            remove(path)
+        return {"size": float(size), "built in": build(data, size)}
+
+    yield "build", made
+    for what in ("sizes", "fsck", "proofs"):
+        yield what, lambda what=what: measured(what, data)  # type: ignore[misc]
+    yield "starts", starts
+    yield "register", lambda: measured("register", data)
+    yield "append", lambda: measured("append", data)
+    yield "killed", killed
+    yield "index", lambda: measured("index", data)
+
+
+def at_size(size: int, folder: Path) -> Figures:
+    """Each step's figures are kept beside the log: a run that is cut short goes on where it was."""
+    data, kept = folder / f"log-{size}", folder / f"figures-{size}.json"
+    done: dict[str, Figures] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    for name, run in steps(data, size):
+        if name not in done:
+            began = time.perf_counter()
+            done[name] = run()
+            kept.write_text(json.dumps(done), encoding="utf-8")
+            print(f"{size:>12,} {name}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+    for path in folder.glob(f"log-{size}*"):
+        remove(path)
+    return {name: value for figures in done.values() for name, value in figures.items()}
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def table(found: Sequence[Figures]) -> Iterator[str]:
@@ -182,7 +202,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=ENTRIES, help=f"powers of ten from {LEAST:,} up to this")
     parser.add_argument("--sizes", help="these sizes instead, with commas between them")
-    parser.add_argument("--folder", type=Path, help="where the logs are made; 600 bytes an entry")
+    parser.add_argument(
+        "--folder", type=Path, help="where the logs are made: 600 bytes an entry; a run that was cut short goes on"
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--doc", type=Path)
@@ -190,7 +212,9 @@ def main() -> None:
     powers = [10**n for n in range(4, 12) if LEAST <= 10**n <= given.entries]
     sizes = [int(float(size)) for size in given.sizes.split(",")] if given.sizes else powers
     found: list[Figures] = []
-    with tempfile.TemporaryDirectory(prefix="growth-", dir=given.folder) as name:
+    if given.folder:
+        given.folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.nullcontext(given.folder) if given.folder else tempfile.TemporaryDirectory() as name:
         for size in sizes:
             found.append(at_size(size, Path(name)))
             if given.json:
