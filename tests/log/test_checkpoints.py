@@ -227,6 +227,7 @@ async def test_rotated_checkpoint_keys_sign_the_next_checkpoint(made: MadeLog) -
         assert set(before) < set(checkpoint_vkeys(log.service_keys))
 
 
+@pytest.mark.sqlite_file
 async def test_fsck_holds_every_published_checkpoint_against_its_head_and_the_keys(made: MadeLog) -> None:
     async with running(made) as log, publishing(made, log, interval=3600) as publisher:
         await grow(made, log, 2)

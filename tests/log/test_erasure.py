@@ -28,6 +28,7 @@ def tree_of(log: Log, upto: int) -> list[bytes]:
     return [*(log.receipt(index) for index in range(upto)), log.export_heads(0)]
 
 
+@pytest.mark.sqlite_file
 async def test_an_erased_artifact_is_in_no_file_and_every_receipt_stays_as_it_was(tmp_path: Path) -> None:
     """REG-20: only the artifact goes; statement, tree and receipts are the same to the byte."""
     made = erasing.make(tmp_path)
@@ -55,6 +56,7 @@ async def test_an_erased_artifact_is_in_no_file_and_every_receipt_stays_as_it_wa
     assert made.made.fsck().findings == []
 
 
+@pytest.mark.sqlite_file
 async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_can_still_prove_it(
     tmp_path: Path,
 ) -> None:

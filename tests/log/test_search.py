@@ -278,6 +278,7 @@ async def test_what_is_left_after_an_artifact_went_is_found_again(tmp_path: Path
         assert found.hits(term("content", digest)) == [index]
 
 
+@pytest.mark.sqlite_file
 async def test_content_read_before_an_erasure_is_not_written_after_it(tmp_path: Path) -> None:
     """A worker that holds an erased record in its hands must not put it back."""
     async with filling(tmp_path) as log:

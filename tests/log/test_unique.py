@@ -92,6 +92,7 @@ async def test_the_twin_of_a_registered_signature_is_never_refused(tmp_path: Pat
             await put(log, signed.second)
 
 
+@pytest.mark.sqlite_file
 async def test_the_twin_of_an_erased_statement_is_known_by_its_entry(tmp_path: Path) -> None:
     made, signed = make_log(tmp_path / "log"), signatures()
     async with running(made) as log:
@@ -121,6 +122,7 @@ def test_only_ecdsa_has_twins() -> None:
     assert twin_entry(Statement.from_bytes(SampleIssuer().sign(b"ed25519"))) is None
 
 
+@pytest.mark.sqlite_file
 async def test_a_log_of_the_version_before_collateral_is_migrated_by_its_owner_and_named_to_who_looks(
     tmp_path: Path,
 ) -> None:

@@ -63,6 +63,7 @@ async def test_a_log_at_or_past_what_its_witnesses_saw_may_start(made: MadeLog) 
         await check(made, peer, fresh, quorum=2)
 
 
+@pytest.mark.sqlite_file
 async def test_an_old_copy_is_refused(made: MadeLog, twin: MadeLog) -> None:
     peer = Peer()
     async with listening(peer):
@@ -74,6 +75,7 @@ async def test_an_old_copy_is_refused(made: MadeLog, twin: MadeLog) -> None:
                 await check(twin, peer, closed=closed)
 
 
+@pytest.mark.sqlite_file
 async def test_a_copy_that_went_another_way_is_refused(made: MadeLog, twin: MadeLog) -> None:
     peer = Peer()
     async with listening(peer):
@@ -86,6 +88,7 @@ async def test_a_copy_that_went_another_way_is_refused(made: MadeLog, twin: Made
                 await check(twin, peer, closed=closed)
 
 
+@pytest.mark.sqlite_file
 async def test_one_witness_that_saw_more_is_enough_to_refuse(made: MadeLog, twin: MadeLog) -> None:
     peers = Peer("w1"), Peer("w2"), Peer("w3")
     async with listening(*peers):

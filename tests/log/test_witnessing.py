@@ -255,6 +255,7 @@ async def test_a_409_that_cannot_be_followed_costs_the_witness_its_cosignature_o
         await grow(made, log, 1)
 
 
+@pytest.mark.sqlite_file
 async def test_a_fork_is_refused_by_the_witness_that_saw_the_other_branch(made: MadeLog, tmp_path: Path) -> None:
     """Two data folders, same keys: 409 or 422, never a second cosignature."""
     import shutil
