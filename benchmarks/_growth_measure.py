@@ -2,8 +2,9 @@
 
     python benchmarks/_growth_measure.py WHAT DATA      prints a line of JSON
 
-CPU is that of the process, its threads and the kernel's on its behalf. *cold* is with nothing in our caches, each time
-anew (the file is in the machine's memory); *disk* with the file taken out of that, too.
+CPU is that of the process, its threads and the kernel's on its behalf. *warm* is from tiles in the cache; *cold* with a
+leaf tile that is not in it, while those above are, as a server has them that has made some hundred proofs; *first* with
+nothing in our caches, each time anew; *disk* with the file taken out of the machine's memory, too.
 """
 
 from __future__ import annotations
@@ -82,15 +83,36 @@ async def proofs(data: Path) -> Figures:
     indices = chance.sample(range(size), SAMPLE)
     receipts = Receipts(store, lambda: size)
 
-    def receipt(read: Receipts, index: int) -> bytes:
-        return read.inclusion(index, read.head_for(index, log.service_keys))
+    def receipt(index: int, hashes: TileHashes) -> bytes:
+        receipts._hashes = hashes  # noqa: SLF001 - it makes its own
+        return receipts.inclusion(index, receipts.head_for(index, log.service_keys))
 
-    def cold(prove: Callable[[int, int, TileHashes], object]) -> float:
-        return each(lambda: [prove(index, size, TileHashes(store.tile)) for index in indices[1:]], SAMPLE - 1)
+    def fresh() -> TileHashes:
+        return TileHashes(store.tile, cache_size=4 * SAMPLE)
 
-    def warm(prove: Callable[[int, int, TileHashes], object]) -> float:
-        hashes = TileHashes(store.tile, cache_size=4 * SAMPLE)
-        return each(lambda: [prove(index, size, hashes) for index in indices[1:]], SAMPLE - 1)
+    def above(made: TileHashes) -> TileHashes:
+        """One with the upper tiles of *made* alone."""
+        some = fresh()
+        some._cache.update((key, tile) for key, tile in made._cache.items() if key[0] > 0)  # noqa: SLF001
+        return some
+
+    def proved(name: str, prove: Callable[[int, TileHashes], object]) -> Figures:
+        """Each of the sample by *prove*: with nothing, with the tiles above, with all that it takes."""
+        hashes = fresh()
+        for place in range(1, size, 256 * 256):
+            prove(place, hashes)
+        firsts = [[fresh() for _ in indices] for _ in range(ROUNDS)]
+        colds = [[above(hashes) for _ in indices] for _ in range(ROUNDS)]
+
+        def run(made: list[TileHashes]) -> None:
+            for index, read in zip(indices, made, strict=True):
+                prove(index, read)
+
+        return {
+            f"{name}, first": each(lambda: run(firsts.pop()), SAMPLE),
+            f"{name}, cold": each(lambda: run(colds.pop()), SAMPLE),
+            f"{name}, warm": each(lambda: run([hashes] * SAMPLE), SAMPLE),
+        }
 
     def disk(prove: Callable[[int, int, TileHashes], object]) -> float:
         """Milliseconds: mostly the disk's."""
@@ -112,12 +134,9 @@ async def proofs(data: Path) -> Figures:
     places = [chance.randrange(size) for _ in range(min(LOOKUPS, 4 * SAMPLE))]
     present = [store.digests(place, place + 1)[0] for place in places]
     figures = {
-        "receipt, cold": each(lambda: [receipt(Receipts(store, lambda: size), i) for i in indices], SAMPLE),
-        "receipt, warm": each(lambda: [receipt(receipts, i) for i in indices], SAMPLE),
-        "inclusion proof, cold": cold(inclusion_path),
-        "inclusion proof, warm": warm(inclusion_path),
-        "consistency proof, cold": cold(consistency_path),
-        "consistency proof, warm": warm(consistency_path),
+        **proved("receipt", receipt),
+        **proved("inclusion proof", lambda index, hashes: inclusion_path(index, size, hashes)),
+        **proved("consistency proof", lambda index, hashes: consistency_path(max(index, 1), size, hashes)),
         "look-up, there": find(present),
         "look-up, not there": find(absent),
         "inclusion proof, disk": disk(inclusion_path),

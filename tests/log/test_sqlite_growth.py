@@ -107,7 +107,7 @@ def test_young_rows_are_folded_into_the_old_index_and_found_at_every_moment(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_index, "_FOLD_LEAST", 100)
-    monkeypatch.setattr(sqlite_index, "CHUNK", 4)
+    monkeypatch.setattr(sqlite_index, "_ROUND", 4)
     monkeypatch.setattr(sqlite_index, "_SLICE_ENTRIES", 16)
     store = SqliteStore(path)
     grow(store, 400)
@@ -127,7 +127,7 @@ def test_young_rows_are_folded_into_the_old_index_and_found_at_every_moment(
 
 def test_a_fold_that_was_cut_short_begins_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_index, "_FOLD_LEAST", 100)
-    monkeypatch.setattr(sqlite_index, "CHUNK", 4)
+    monkeypatch.setattr(sqlite_index, "_ROUND", 4)
     monkeypatch.setattr(sqlite_index, "_SLICE_ENTRIES", 16)
     store = SqliteStore(path)
     grow(store, 120)
@@ -152,7 +152,6 @@ def test_an_index_that_is_far_behind_catches_up_by_sorting(path: Path, monkeypat
     store.index_some([(entry_of(n), n) for n in range(50)], [(signed(n), n) for n in range(50)], 50)
     store.erase([60])
     monkeypatch.setattr(sqlite_index, "SORTED", 200)
-    monkeypatch.setattr(sqlite_index, "CHUNK", 64)
 
     store.extend_index(400)
 

@@ -154,9 +154,9 @@ class SqliteStore:
         start = self.indexed_size()
         if start > self.tip().size:
             raise StoreError("the digest index claims more entries than the log has; run `transparency log fsck`")
-        for first, stop in sqlite_index.steps(start, upto):
+        if start < upto:
             with self._transaction():
-                sqlite_index.extend(self._writer, first, stop)
+                sqlite_index.extend(self._writer, start, upto)
 
     def index_some(
         self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None

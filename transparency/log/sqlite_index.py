@@ -12,16 +12,14 @@ tables is the same row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isqrt
 from typing import Any, Final
 
 Rows = Sequence[tuple[bytes, int]]
-# Many at once: the more rows go in together, the more of them share a page (recent.py).
-CHUNK: Final = 65_536
-# Who is further behind does not come in rounds, but sorts (in files, if need be) and goes through the old ones once.
-SORTED: Final = 4 * CHUNK
-_FOLD_LEAST: Final = 4 * CHUNK
+_ROUND: Final = 65_536  # recent.py
+SORTED: Final = 4 * _ROUND
+_FOLD_LEAST: Final = 4 * _ROUND
 _SLICE_ENTRIES: Final = 32_768
 _PREFIXES: Final = 65_536
 _PAIRS: Final = (("digest_young", "digest_index", "entry"), ("sibling_young", "sibling_index", "tbs"))
@@ -43,36 +41,19 @@ def find_some(count: int) -> str:
     marks = ",".join(f"?{number}" for number in range(1, count + 1))
     where = f"WHERE entry IN ({marks})"
     tables = ("digest_young", "digest_index")
-    return " UNION ALL ".join(f"SELECT entry, idx FROM {table} {where}" for table in tables)  # noqa: S608 - constants
-
-
-def steps(start: int, upto: int) -> Iterator[tuple[int, int]]:
-    """The stretches in which :func:`extend` catches up: one, or chunks, each a transaction."""
-    step = upto - start if upto - start > SORTED else CHUNK
-    while start < upto:
-        yield start, min(start + step, upto)
-        start += step
+    return " UNION ALL ".join(f"SELECT entry, idx FROM {table} {where}" for table in tables)
 
 
 def extend(writer: Any, start: int, stop: int) -> None:  # noqa: ANN401 - as sqlite.connect gives
-    """The rows of the entries from *start* to *stop*, below which all are there."""
-    where = "FROM entries WHERE idx >= ? AND idx < ?"
-    if stop - start > CHUNK:
-        ordered = f"SELECT entry, idx {where} ORDER BY entry, idx"
-        writer.execute(f"INSERT OR IGNORE INTO digest_index {ordered}", (start, stop))
-        kept = f"{where} AND tbs <> x''"  # what erasure has taken away has none
-        writer.execute(f"INSERT OR IGNORE INTO sibling_index SELECT tbs, idx {kept} ORDER BY tbs, idx", (start, stop))
-        _count(writer, 0, stop)
-        return
-    rows = writer.execute(f"SELECT entry, tbs, idx {where}", (start, stop)).fetchall()
-    digests = sorted((entry, index) for entry, _, index in rows)
-    _put(writer, digests, sorted((tbs, index) for _, tbs, index in rows if tbs), stop)
+    """The rows of the entries from *start* to *stop*, below which all are there; many of them into the old tables.
 
-
-def _put(writer: Any, digests: Rows, siblings: Rows, upto: int | None) -> None:  # noqa: ANN401 - likewise
-    writer.executemany("INSERT OR IGNORE INTO digest_young VALUES (?, ?)", digests)
-    writer.executemany("INSERT OR IGNORE INTO sibling_young VALUES (?, ?)", siblings)
-    _count(writer, len(digests), upto or 0)
+    SQLite sorts them, in files (of SQLITE_TMPDIR, /var/tmp or /tmp) when they are many.
+    """
+    few = stop - start <= SORTED
+    for (young, old, key), having in zip(_PAIRS, ("", "AND tbs <> x''"), strict=True):  # what was erased has no tbs
+        ordered = f"SELECT {key}, idx FROM entries WHERE idx >= ? AND idx < ? {having} ORDER BY {key}, idx"
+        writer.execute(f"INSERT OR IGNORE INTO {young if few else old} {ordered}", (start, stop))
+    _count(writer, stop - start if few else 0, stop)
 
 
 def _count(writer: Any, more: int, upto: int) -> None:  # noqa: ANN401 - likewise
@@ -93,10 +74,12 @@ class Rounds:
 
     def put(self, digests: Rows, siblings: Rows, upto: int | None) -> None:
         """Rows, best in order, which may be there; all below *upto* are there from now on. And a slice of a fold."""
-        _put(self._writer, digests, siblings, upto)
+        self._writer.executemany("INSERT OR IGNORE INTO digest_young VALUES (?, ?)", digests)
+        self._writer.executemany("INSERT OR IGNORE INTO sibling_young VALUES (?, ?)", siblings)
+        _count(self._writer, len(digests), upto or 0)
         if not self.folding:
             size, young = self._writer.execute("SELECT size, young FROM indexed").fetchone()
-            if young < max(_FOLD_LEAST, isqrt(CHUNK * size)):
+            if young < max(_FOLD_LEAST, isqrt(_ROUND * size)):
                 return
             self._at, self._ranges = 0, min(-(-size // _SLICE_ENTRIES), _PREFIXES)
         self._fold()
