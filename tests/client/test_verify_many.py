@@ -78,7 +78,11 @@ def test_a_process_that_is_killed_is_an_error_and_no_report() -> None:
         list(in_processes(_end_this_process, [[1], [2]], 2))
 
 
-@pytest.mark.parametrize("item", [None, "text", 5, (FILES[0],), (FILES[0], "text"), (None, None)], ids=repr)
+@pytest.mark.parametrize(
+    "item",
+    [None, "text", 5, (FILES[0],), (FILES[0], "text"), (None, None)],
+    ids=["nothing", "text", "a number", "one of two", "a payload of text", "two of nothing"],
+)
 def test_what_is_no_item_is_named_by_its_number(item: object) -> None:
     with pytest.raises(TypeError, match=r"item 1 is neither bytes nor bytes with their payload: "):
         list(verify_many([FILES[0], item], trust()))  # type: ignore[list-item]
