@@ -16,10 +16,10 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError, StoreError, TransparencyError
 from transparency.log import cluster_bell as bells
@@ -35,6 +35,7 @@ from transparency.log.cluster_receipts import BatchReceipts
 from transparency.log.cluster_scans import Scans
 from transparency.log.cluster_sequencer import NodeSequencer
 from transparency.log.cluster_store import LeadersStore, SteadyStore
+from transparency.log.cluster_tasks import Tasks
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries
@@ -82,7 +83,7 @@ class ClusterLog(Log):
         read_url = settings.read_url
         self._scans = Scans(parts.store, None if read_url is None else lambda: open_store(read_url, READS_ONLY))
         self._failure: TransparencyError | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         session = partial(connect, settings.url, _SESSION)
         self._ringer = Ringer(session)
         self._listener = Listener(session, _BELLS, self._on_bell)
@@ -155,8 +156,7 @@ class ClusterLog(Log):
                 self._forget_leader()
             await asyncio.to_thread(self._keeper.stop, STOP_SECONDS)
             self._ringer.ring(bells.LEASE)
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=STOP_SECONDS)
+        await self._tasks.wait(STOP_SECONDS)
         await self._follower.stop()
         if self._hand_over is not None:
             await self._hand_over.stop()
@@ -213,13 +213,13 @@ class ClusterLog(Log):
     # -- who leads: told by the keeper's thread ------------------------------------------------------------------
 
     def lease_taken(self, taken: Taken) -> None:
-        self._soon(lambda: self._task(self._begin_to_lead(taken)))
+        self._soon(lambda: self._tasks.begin(self._begin_to_lead(taken)))
 
     def lease_lost(self, reason: str) -> None:
         self._soon(lambda: self._step_down(StoreError(f"the lease is lost: {reason}")))
 
     def lease_seen(self, seen: Seen) -> None:
-        self._soon(lambda: self._task(self._note(seen)))
+        self._soon(lambda: self._tasks.begin(self._note(seen)))
 
     def lease_unreachable(self, reason: str) -> None:
         _logger.warning("the database of this log cannot be asked who leads: %s", reason)
@@ -239,12 +239,12 @@ class ClusterLog(Log):
                 self.gone(error)
             else:
                 _logger.warning("this node has the lease and cannot lead: %s", error)
-                self._keeper.give_up(PAUSE_SECONDS)
+                self._keeper.give_up(taken.tip.epoch, PAUSE_SECONDS)
         else:
             if self._keeper.believes() and not self.node.stopping:
                 await self._lead(leading)
             else:
-                self._keeper.give_up(PAUSE_SECONDS)
+                self._keeper.give_up(taken.tip.epoch, PAUSE_SECONDS)
                 await asyncio.to_thread(leading.close)
 
     async def _lead(self, leading: Leading) -> None:
@@ -256,7 +256,8 @@ class ClusterLog(Log):
         parts.show(leading.appender.tip, leading.appender.decision_time())
         super()._put_in_force(leading.in_force)
         leader = Leader(leading, around, node.counters, manifests=self._makes_manifests)
-        leader.sequencer.on_failure = self._step_down
+        self._step_down(StoreError("it leads anew"))
+        leader.sequencer.on_failure = partial(self._step_down, leader=leader)
         leader.sequencer.on_published.append(self._released)
         self._leader, self.leader, self.role = leader, self.holder, Role.LEADER
         node.lead(leader.sequencer, leader.intake)
@@ -271,16 +272,16 @@ class ClusterLog(Log):
         self._keeper.look()  # so that who missed the bell reads it
         self._ready.set()
 
-    def _step_down(self, error: BaseException) -> None:
+    def _step_down(self, error: BaseException, leader: Leader | None = None) -> None:
         """At once: nothing more is sequenced here. Who waits is handed over; what was open closes behind."""
-        leader = self._leader
-        if leader is None:
+        leader = leader or self._leader
+        if leader is None or leader is not self._leader:
             return
         self._forget_leader()
         _logger.error("this node leads no more: %s", error)
         leader.fail(error)
-        self._keeper.give_up(PAUSE_SECONDS)
-        self._task(leader.retire())
+        self._keeper.give_up(leader.tip.epoch, PAUSE_SECONDS)
+        self._tasks.begin(leader.retire())
 
     def _forget_leader(self) -> None:
         self._leader, self.leader, self.role = None, "", Role.FRONT_END
@@ -325,7 +326,7 @@ class ClusterLog(Log):
             self._parts.show(leader.tip, leader.sequencer.decision_time())
             self._keeper.published = size
             self._ringer.ring(bells.PUBLISHED, str(size))
-            self._task(self.shown(size))
+            self._tasks.begin(self.shown(size))
 
     async def shown(self, size: int) -> None:
         """This node may show the tree up to *size*."""
@@ -389,8 +390,3 @@ class ClusterLog(Log):
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(call)
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from transparency.log.store import IntakeRow, Store
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
+_logger = logging.getLogger("transparency.cluster")
 # Beyond it single look-ups are cheaper than to read all that is new.
 _MAX_NEW: Final = 16_384
 _AGAIN_SECONDS: Final = 0.25
@@ -149,7 +151,8 @@ class HandOver:
         rows = [waiting.row for waiting in taken]
         try:
             await asyncio.get_running_loop().run_in_executor(self._writer, self._store.intake_add, rows)
-        except TransparencyError:
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+            _complain(error)
             # Perhaps they were written, perhaps not: they are written again, which changes nothing if they were.
             self._queue.extendleft(reversed(taken))
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -176,7 +179,8 @@ class HandOver:
                 return
             try:
                 heads, entries = await asyncio.to_thread(self._read, first, size)
-            except TransparencyError:
+            except Exception as error:  # noqa: BLE001 - as above
+                _complain(error)
                 self._look.set()
                 return
             for head in heads:
@@ -198,7 +202,8 @@ class HandOver:
             return
         try:
             receipts = self._receipts(first, head, batch, ours)
-        except TransparencyError:
+        except Exception as error:  # noqa: BLE001 - as above
+            _complain(error)
             self._look.set()
             return
         together = Batch(first, head, batch, (), receipts)
@@ -212,8 +217,10 @@ class HandOver:
                 await asyncio.wait_for(self._look.wait(), 1.0)
             self._look.clear()
             if self._waiting:
-                with contextlib.suppress(TransparencyError):
+                try:
                     await self._look_once()
+                except Exception as error:  # noqa: BLE001 - as above
+                    _complain(error)
                 self._lose_patience()
 
     async def _look_once(self) -> None:
@@ -260,6 +267,12 @@ class HandOver:
     def _tell_all(self, error: TransparencyError) -> None:
         for entry in list(self._waiting):
             self._tell(entry, error)
+
+
+def _complain(error: Exception) -> None:
+    """A database that is away is told of elsewhere; anything else is a fault of ours."""
+    if not isinstance(error, TransparencyError):
+        _logger.error("handing over failed: %s", type(error).__name__, exc_info=error)
 
 
 def candidate_row(candidate: Candidate, now: int) -> IntakeRow:

@@ -104,8 +104,8 @@ class SharedIntake(Intake):
         """Policy or time have moved on, or there was no room: the slow way, by which it is judged again."""
         try:
             group.outcomes[row.entry] = await self._bring_in(row)
-        except TransparencyError as error:
-            self._ended(group, row, error)
+        except Exception as error:  # noqa: BLE001 - a row that nobody brings in would be a broken promise
+            self._ended(group, row, error if isinstance(error, TransparencyError) else StoreError("it could not be"))
             return
         if len(group.outcomes) == len(group.rows):
             await self._settle_all(group)
@@ -115,7 +115,7 @@ class SharedIntake(Intake):
         settled = any(outcome or self.holds(entry) for entry, outcome in ended.items() if outcome is not None)
         try:
             await self._settle(ended)
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - as above
             self._sequencer.fail(error)
         self._groups.discard(group)
         self._under_way.difference_update(ended)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
@@ -16,6 +17,8 @@ from transparency.log.store import Commit, Store
 
 _AGAIN_SECONDS: Final = 0.25
 _CLOSE_SECONDS: Final = 5.0
+# Longer than any statement may take.
+_UNUSED_SECONDS: Final = 60.0
 OpenStore = Callable[[], Store]
 
 
@@ -30,6 +33,8 @@ class SteadyStore:
         """Open it the first time: what that raises is for who starts, if it is *needed*."""
         self._open = open_store
         self._lock = threading.Lock()
+        self._unused = threading.Condition(self._lock)
+        self._users: Counter[int] = Counter()
         self._closed = threading.Event()
         self._opener: threading.Thread | None = None
         self._store: Store | None = None
@@ -57,28 +62,43 @@ class SteadyStore:
             opener = self._opener
         if opener is not None:
             opener.join(_CLOSE_SECONDS)
-        _close(store)
+        self._close(store)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
-            store = self._store
-            if store is None:
-                raise away()
-            try:
+            with self._using() as store:
                 result = getattr(store, name)(*arguments, **named)
-            except StoreError as error:
-                self._failed(store)
-                raise away() from error
             return self._guarded(store, result) if isinstance(result, Iterator) else result
 
         return call
 
-    def _guarded(self, store: Store, rows: Iterator[Any]) -> Iterator[Any]:
+    @contextlib.contextmanager
+    def _using(self, same: Store | None = None) -> Iterator[Store]:
+        """The store, which is not closed meanwhile: a thread that waits on a session that another closes, waits on."""
+        with self._lock:
+            store = self._store
+            if store is None or (same is not None and same is not store):
+                raise away()
+            self._users[id(store)] += 1
         try:
-            yield from rows
+            yield store
         except StoreError as error:
             self._failed(store)
             raise away() from error
+        finally:
+            with self._lock:
+                self._users[id(store)] -= 1
+                self._unused.notify_all()
+
+    def _guarded(self, store: Store, rows: Iterator[Any]) -> Iterator[Any]:
+        """Rows that are read a page at a time, as long as it is of the same store."""
+        end = object()
+        while True:
+            with self._using(store):
+                row = next(rows, end)
+            if row is end:
+                return
+            yield row
 
     def _failed(self, store: Store) -> None:
         with self._lock:
@@ -88,8 +108,18 @@ class SteadyStore:
             self._opener = threading.Thread(target=self._reopen, args=(store,), name="store", daemon=True)
             self._opener.start()
 
+    def _close(self, store: Store | None) -> None:
+        """Once nobody uses it. Statements have timeouts, so that ends."""
+        if store is None:
+            return
+        with self._lock:
+            if not self._unused.wait_for(lambda: not self._users[id(store)], _UNUSED_SECONDS):
+                return
+            del self._users[id(store)]
+        _close(store)
+
     def _reopen(self, failed: Store | None) -> None:
-        _close(failed)
+        self._close(failed)
         while not self._closed.wait(_AGAIN_SECONDS):
             try:
                 store = self._open()
@@ -125,7 +155,6 @@ class LeadersStore:
         return getattr(self._store, name)
 
 
-def _close(store: Store | None) -> None:
-    if store is not None:
-        with contextlib.suppress(TransparencyError):
-            store.close()
+def _close(store: Store) -> None:
+    with contextlib.suppress(TransparencyError):
+        store.close()

@@ -61,7 +61,7 @@ class LeaseKeeper:
         self._stopping = False
         self._reachable = True
         self._looking = False
-        self._give_up: float | None = None
+        self._give_up: tuple[int, float] | None = None
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
@@ -77,9 +77,9 @@ class LeaseKeeper:
         """Whether this node may sequence at this moment. For any thread."""
         return self._campaign.believes(self._clock())
 
-    def give_up(self, pause: float = 0.0) -> None:
-        """This node cannot lead, or not now: release the lease, and ask for it again after *pause* seconds."""
-        self._give_up = pause
+    def give_up(self, epoch: int, pause: float = 0.0) -> None:
+        """This node does not lead in *epoch*: release that lease, and ask for another after *pause* seconds."""
+        self._give_up = epoch, pause
         self._wake.set()
 
     def look(self) -> None:
@@ -90,7 +90,7 @@ class LeaseKeeper:
     def withdraw(self) -> None:
         """This node must not lead: release the lease, and never ask for it again."""
         self._candidate = False
-        self.give_up()
+        self.give_up(self._campaign.epoch)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -98,8 +98,9 @@ class LeaseKeeper:
         while not self._stopping:
             self._wake.clear()
             if self._give_up is not None:
-                pause, self._give_up = self._give_up, None
-                self._release(pause)
+                (epoch, pause), self._give_up = self._give_up, None
+                if epoch == self._campaign.epoch:  # else it is lost already, and perhaps another one taken
+                    self._release(pause)
             elif self._looking or self._campaign.rest(self._clock()) <= 0:
                 self._looking = False
                 self._ask_once()
