@@ -35,10 +35,10 @@ from transparency.merkle.proofs import consistency_path, inclusion_path
 from transparency.merkle.tiles import TileHashes
 from transparency.statements.statement import Entry
 
-SAMPLE = 400
-ROUNDS = 5
+SAMPLE = 200
+ROUNDS = 15
 DISK_SAMPLE = 40
-LOOKUPS = 100 * 128
+LOOKUPS = 50 * 128
 REGISTRATIONS = 20_000
 AT_ONCE = 1_000
 FIRST = 10_000
@@ -131,7 +131,7 @@ async def proofs(data: Path) -> Figures:
         return each(lambda: [log.sequencer.find_some(part) for part in parts], len(entries))
 
     absent = [Entry(hashlib.sha256(b"absent %d" % n).digest()) for n in range(LOOKUPS)]
-    places = [chance.randrange(size) for _ in range(min(LOOKUPS, 4 * SAMPLE))]
+    places = [chance.randrange(size) for _ in range(LOOKUPS)]
     present = [store.digests(place, place + 1)[0] for place in places]
     figures = {
         **proved("receipt", receipt),

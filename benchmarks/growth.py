@@ -129,8 +129,7 @@ def steps(data: Path, size: int) -> Iterator[tuple[str, Callable[[], Figures]]]:
         return {"start after a kill": seconds, "start after a kill, CPU": cpu}
 
     def made() -> Figures:
-        for path in data.parent.glob(f"{data.name}*"):  # of a run that was cut short
-            remove(path)
+        remove(data)  # of a run that was cut short
         return {"size": float(size), "built in": build(data, size)}
 
     yield "build", made
@@ -153,13 +152,14 @@ def at_size(size: int, folder: Path) -> Figures:
             done[name] = run()
             kept.write_text(json.dumps(done), encoding="utf-8")
             print(f"{size:>12,} {name}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    for path in folder.glob(f"log-{size}*"):
-        remove(path)
+    remove(data)
     return {name: value for figures in done.values() for name, value in figures.items()}
 
 
-def remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+def remove(data: Path) -> None:
+    """A log and its mark."""
+    for path in (data, *data.parent.glob(f"{data.name}.*.mark")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def table(found: Sequence[Figures]) -> Iterator[str]:
