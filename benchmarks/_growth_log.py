@@ -1,6 +1,6 @@
 """A log of any size for benchmarks/growth.py: a real folder, filled by the bulk path (transparency/log/bulk.py).
 
-Statements are distinct, with a payload of 170 bytes, 330 in all. Their signatures are random bytes: nothing that is
+Statements are distinct, with a payload of 151 bytes, 316 in all. Their signatures are random bytes: nothing that is
 measured verifies a statement that is in the log already, and ten million signatures would take half an hour. What the
 log signs is real: a head for each 256 entries, a second apart, and an admission manifest for each 4,096.
 """
