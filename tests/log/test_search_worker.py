@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -144,3 +147,11 @@ async def test_a_log_that_has_no_index_yet_is_clean(tmp_path: Path) -> None:
         Folder(log.data).search.unlink()
 
         assert findings(found) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has a policy for what may wait")
+def test_it_runs_when_nobody_else_wants_to() -> None:
+    asks = "import os; from transparency.log import search_worker as w; w._step_back(); print(os.sched_getscheduler(0))"
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) == os.SCHED_IDLE
