@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from transparency.errors import TransparencyError
 from transparency.log.appender import SignerAt
 from transparency.log.store import Kind, NewEntry
 from transparency.policy.judge import FOREVER, Judgement
@@ -91,6 +93,25 @@ class Standing:
 
 
 Place = Sequenced | Standing
+Told = Callable[[Place | TransparencyError], None]
+"""Called once, by the event loop, when it is known what became of a candidate. It returns at once."""
+
+
+async def settled(enqueue: Callable[[Candidate, Told], None], candidate: Candidate) -> Place:
+    """Put *candidate* in a queue by *enqueue*, and wait for what is told of it."""
+    # A future of its own: a client that goes away does not take its entry, or a duplicate's waiter, with it.
+    future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+
+    def told(outcome: Place | TransparencyError) -> None:
+        if future.done():
+            return
+        if isinstance(outcome, TransparencyError):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    enqueue(candidate, told)
+    return await future
 
 
 def document_judgement(generation: int) -> Judgement:

@@ -25,8 +25,8 @@ from typing import Final
 from transparency.errors import OverloadedError, RefusedError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
-from transparency.log.candidate import Batch, Candidate, Sequenced, Standing
-from transparency.log.sequencer import MAX_BATCH_BYTES, MAX_WAITING, MAX_WAITING_BYTES, Told, overloaded
+from transparency.log.candidate import Batch, Candidate, Sequenced, Standing, Told
+from transparency.log.sequencer import MAX_BATCH_BYTES, MAX_WAITING, MAX_WAITING_BYTES, overloaded
 from transparency.log.store import IntakeRow, Store
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry

@@ -7,16 +7,15 @@ order was part of what was asked, so who asked has to look and ask again.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from transparency.errors import NotLeadingError, StoreError, TransparencyError
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Place
+from transparency.log.candidate import Candidate, Place, Told, settled
 from transparency.log.cluster_handover import HandOver
 from transparency.log.intake import Intake
-from transparency.log.sequencer import Counters, Sequencer, Told
+from transparency.log.sequencer import Counters, Sequencer
 from transparency.log.store import DOCUMENTS, IntakeRow, Store
 from transparency.statements.statement import Entry
 
@@ -89,18 +88,7 @@ class NodeSequencer:
         return {entry: index for entry, index in self._store.find_some(entries).items() if index < published}
 
     async def submit(self, candidate: Candidate) -> Place:
-        future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
-
-        def told(outcome: Place | TransparencyError) -> None:
-            if future.done():
-                return
-            if isinstance(outcome, TransparencyError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self.enqueue(candidate, told)
-        return await future
+        return await settled(self.enqueue, candidate)
 
     def enqueue(self, candidate: Candidate, told: Told) -> None:
         if candidate.kind in DOCUMENTS:

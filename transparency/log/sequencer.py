@@ -45,7 +45,7 @@ from transparency.errors import (
     TransparencyError,
 )
 from transparency.log.appender import Appender
-from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing
+from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing, Told, settled
 from transparency.log.pending_intake import PendingIntake
 from transparency.log.recent import Recent
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
@@ -62,10 +62,6 @@ INDEX_EVERY = 65_536
 INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
-
-
-Told = Callable[[Place | TransparencyError], None]
-"""Called once, by the event loop, when it is known what became of a candidate. It returns at once."""
 
 
 @dataclass(slots=True)
@@ -177,19 +173,7 @@ class Sequencer:
 
     async def submit(self, candidate: Candidate) -> Place:
         """Wait until *candidate* is in the tree under a released head."""
-        # A future of its own: a client that goes away does not take its entry, or a duplicate's waiter, with it.
-        future: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
-
-        def told(outcome: Place | TransparencyError) -> None:
-            if future.done():
-                return
-            if isinstance(outcome, TransparencyError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self.enqueue(candidate, told)
-        return await future
+        return await settled(self.enqueue, candidate)
 
     def enqueue(self, candidate: Candidate, told: Told) -> None:
         """Put *candidate* in the queue, or beside the same one that is there; *told* is called when it is settled."""
