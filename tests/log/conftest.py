@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.log.stores import LAGGING, STORES, Opener
+from transparency.log import postgres_schema
 from transparency.log.store import Store
+from transparency.merkle.hashing import EMPTY_ROOT
+from transparency.testing.postgres import PostgresServer
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -40,3 +43,18 @@ def store(opener: Opener) -> Store:
 @pytest.fixture
 def lagging_store(opener: Opener) -> Store:
     return opener()
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    """An empty log in a database of its own."""
+    postgres_schema.create(postgres_url, EMPTY_ROOT)
+    return postgres_url
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A server that this test alone has, to stop, kill or look into."""
+    server = PostgresServer.start()
+    yield server
+    server.remove()

@@ -18,23 +18,10 @@ from transparency.testing.postgres import PostgresServer
 
 
 @pytest.fixture
-def url(postgres_url: str) -> str:
-    postgres_schema.create(postgres_url, EMPTY_ROOT)
-    return postgres_url
-
-
-@pytest.fixture
 def store(url: str) -> Iterator[PostgresStore]:
     store = PostgresStore(url)
     yield store
     store.close()
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    server = PostgresServer.start()
-    yield server
-    server.remove()
 
 
 def test_after_a_scrub_no_file_of_the_tables_holds_what_was_erased(server: PostgresServer) -> None:
