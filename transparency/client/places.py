@@ -6,6 +6,8 @@ answer GET with the file at that path, or with 404. So nothing above needs to kn
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -100,13 +102,21 @@ class FolderTransport(FileTransport):
         self._folder = Path(url.path)
 
     async def read(self, path: str, most: int) -> bytes | None:
+        place = self._folder / path
         try:
-            with (self._folder / path).open("rb") as file:
-                return file.read(most + 1)
+            return _beginning_of(place, most + 1)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
-            raise UnreachableError(f"{self._folder / path} cannot be read: {error.strerror}") from error
+            raise UnreachableError(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _beginning_of(path: Path, most: int) -> bytes:
+    """Of a file, and of nothing else: a pipe in its place would hold up its reader for ever."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UnreachableError(f"{path} is something else than a file")
+        return file.read(most)
 
 
 def _folder_url(path: Path) -> URL:

@@ -133,9 +133,9 @@ class StaticLog:
         if known is not None:
             return known
         stored = await self._stored_receipt(entry)
-        if stored is not None:
-            return Receipt.from_bytes(stored).inclusion[0].index
         _, tree = await self._signed()
+        if stored is not None:
+            return self._place_in(stored, tree.size)
         for bundle in reversed(range(-(-tree.size // WIDTH))):
             first = bundle * WIDTH
             async for index, found in tree.entries(first, first + WIDTH):
@@ -146,6 +146,15 @@ class StaticLog:
             if known is not None:
                 return known
         raise _missing(f"there is no such entry among the {tree.size} in {self._url}")
+
+    def _place_in(self, receipt: bytes, size: int) -> int:
+        """Which index a receipt speaks of. It is a file like the others: what it says may be anything."""
+        proofs = Receipt.from_bytes(receipt).inclusion
+        if not proofs:
+            raise UnreachableError(f"a receipt in {self._url} proves no inclusion")
+        if proofs[0].index >= size:
+            raise _missing(f"there is no entry {proofs[0].index} among the {size} in {self._url}")
+        return proofs[0].index
 
     async def _proof(self, index: int) -> bytes:
         signed, tree = await self._signed()
@@ -201,7 +210,8 @@ class StaticLog:
         width = tile_width(0, bundle, tree.size)
         body, _ = await self._files.wide(lambda wide: heads_path(bundle, wide), width, MAX_HEADS)
         try:
-            heads = read_heads(body)
+            # A full file may know of heads beyond the checkpoint that is read here.
+            heads = [head for head in read_heads(body) if head.size <= tree.size]
         except MalformedError as error:
             raise UnreachableError(f"{heads_path(bundle)} in {self._url} does not hold tree heads: {error}") from error
         if not heads or heads[-1].size < min((bundle + 1) * WIDTH, tree.size):
