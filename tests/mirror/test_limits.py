@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +102,36 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_stopped_at_its_first_
     assert reply.status == 422
 
 
+async def test_a_body_of_padding_is_not_read_for_ever(folder: MirrorFolder) -> None:
+    """A gzip header may have a name of any length, and no content ever comes."""
+    name = b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * (2 << 20)
+    async with served(folder) as client:
+        reply = await client.upload(name, {"Content-Encoding": "gzip"})
+
+    assert reply.status == 400
+    assert b"next to nothing in it" in reply.body
+
+
+async def test_entries_are_compressed_beside_the_event_loop(
+    folder: MirrorFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bundle of sixteen megabytes takes a second, in which nobody else would be answered."""
+    threads, compress = [], gzip.compress
+
+    def noted(*values: Any, **options: Any) -> bytes:
+        threads.append(threading.current_thread())
+        return compress(*values, **options)
+
+    log = Uploading(256)
+    async with served(folder) as client:
+        await client.mirror(log)
+        monkeypatch.setattr(gzip, "compress", noted)
+        await client.send("GET", f"/{origin_hash(log.origin)}/tile/entries/000", headers={"Accept-Encoding": "gzip"})
+
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
 async def test_new_checkpoints_and_requests_are_limited_as_a_witness_limits_them(tmp_path: Path) -> None:
     log = Uploading(20)
     folder = make_mirror(tmp_path / "slow", per_minute=2)
@@ -142,8 +175,9 @@ async def test_a_subtree_is_signed_only_under_a_checkpoint_that_this_mirror_cosi
     assert (signed.status, refused.status) == (200, 403)
 
 
+@pytest.mark.parametrize("failing", ["append", "tile"])
 async def test_a_disk_that_fails_ends_it_and_nothing_is_in_doubt(
-    folder: MirrorFolder, monkeypatch: pytest.MonkeyPatch
+    folder: MirrorFolder, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """What cannot be kept is not cosigned; after a new start it goes on from what is here."""
     log = Uploading(600)
@@ -155,8 +189,8 @@ async def test_a_disk_that_fails_ends_it_and_nothing_is_in_doubt(
         await client.point(log, 0)
         await client.upload(log.upload(0, 600, most=1))
         with monkeypatch.context() as patched:
-            patched.setattr(Trees, "append", fails)
-            failed = await client.upload(log.upload(256, 600))
+            patched.setattr(Trees, failing, fails)
+            failed = await client.upload(log.upload(200, 600))
         await asyncio.wait_for(client.running.failed.wait(), 10)
         after = await client.upload(log.upload(256, 600))
     async with served(folder) as client:

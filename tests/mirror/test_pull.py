@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ from aiohttp.test_utils import TestServer
 from tests.interop.tlog_client import ED25519
 from tests.interop.tlog_writer import Signer, Writer
 from tests.mirror.mirrored import Client, served
+from transparency.mirror.condition import Code
 from transparency.mirror.folder import MirrorFolder, create_mirror
+from transparency.mirror.source import SourceTree
 from transparency.notes.checkpoint import origin_hash
 from transparency.notes.vkey import VerifierKey
 from transparency.testing import FakeClock
@@ -160,6 +163,55 @@ async def test_a_log_off_the_list_is_not_followed_and_still_served(tmp_path: Pat
         assert await followed.round() == ""
         assert followed.cosigned == 10
         assert (await followed.client.send("GET", f"/{origin_hash(LOG)}/checkpoint")).status == 200
+
+
+async def test_a_log_in_a_bucket_that_cannot_be_opened_is_that_logs_trouble_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No credentials, or no obstore: the mirror goes on with the others."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    async with following(tmp_path) as followed:
+        key = VerifierKey.parse(Signer("bucket.example/log", ED25519).vkey)
+        with changing(followed.folder.logs) as logs:
+            logs[key.name] = KnownLog((key,), "s3://bucket/log", None)
+        followed.publish(10)
+        await followed.round()
+        known = followed.client.running.conditions.of(key.name)
+        monkeypatch.delitem(sys.modules, "transparency.client.objects", raising=False)
+        monkeypatch.setitem(sys.modules, "obstore", None)
+        monkeypatch.setitem(sys.modules, "obstore.store", None)
+        await followed.round()
+        without = followed.client.running.conditions.of(key.name)
+
+        assert known is not None
+        assert (known.code, "no credentials" in known.detail) == (Code.UNREACHABLE, True)
+        assert without is not None
+        assert (without.code, "the extra `export`" in without.detail) == (Code.UNREACHABLE, True)
+        assert followed.cosigned == 10
+
+
+async def test_a_fault_of_ours_about_one_log_leaves_the_others_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with following(tmp_path) as followed:
+        followed.publish(10)
+        with monkeypatch.context() as patched:
+            patched.setattr(SourceTree, "check_root", lambda _: 1 // 0)
+            assert await followed.round() == "unreachable"
+
+        assert await followed.round() == "current"
+        assert followed.cosigned == 10
+
+
+async def test_an_empty_log_is_cosigned_as_one(tmp_path: Path) -> None:
+    async with following(tmp_path) as followed:
+        followed.publish(0)
+
+        assert await followed.round() == "current"
+        assert (await followed.client.send("GET", f"/{origin_hash(LOG)}/checkpoint")).status == 200
+        followed.publish(3)
+        assert await followed.round() == "current"
+        assert followed.cosigned == 3
 
 
 async def test_a_log_that_hangs_holds_up_no_other(tmp_path: Path) -> None:

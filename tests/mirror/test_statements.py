@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,12 @@ from tests.log.erasing import Erasing, by_order, files_with, state_audit
 from tests.mirror.mirrored import served as mirrored
 from tests.server.served import Served, served
 from transparency.log.checkpoints import PublishSettings
+from transparency.log.store import Kind, StoredEntry
 from transparency.mirror.folder import MirrorFolder, create_mirror
 from transparency.mirror.pull import PullSettings
 from transparency.mirror.statements import StatementStore
 from transparency.notes.vkey import VerifierKey
+from transparency.statements.statement import Entry
 from transparency.testing import FakeClock, MadeLog, SampleIssuer
 from transparency.witness.logs import KnownLog, changing
 
@@ -52,6 +56,32 @@ async def test_statements_are_kept_where_the_log_lets_them_be_read(tmp_path: Pat
 
     assert _kept(folder) == (stored if allowed else {})
     assert posted in stored.values()
+
+
+class NoRoom:
+    """A connection to a disk with no room for a second copy of the file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "VACUUM":
+            raise sqlite3.OperationalError("database or disk is full")
+        return self._connection.execute(sql, *values)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_what_is_erased_is_gone_also_where_there_is_no_room_to_give_space_back(tmp_path: Path) -> None:
+    row = StoredEntry(0, Entry(bytes(32)), Kind.STATEMENT, 1, b"", MARKER, b"")
+    with StatementStore(tmp_path / "statements.sqlite") as store:
+        store.keep("log.example", [row], [])
+        assert files_with(MARKER, [tmp_path])
+        store._connection = NoRoom(store._connection)
+        store.keep("log.example", [], [0])
+
+        assert files_with(MARKER, [tmp_path]) == []
 
 
 async def test_what_the_log_erased_is_erased_here_too(tmp_path: Path) -> None:

@@ -145,7 +145,11 @@ class BucketTransport(FileTransport):
 
     def __init__(self, url: URL) -> None:
         super().__init__(url)
-        self._bucket = Bucket(url)
+        # What a bucket minds is the log's trouble here, and never that of a store of the reader's.
+        try:
+            self._bucket = Bucket(url)
+        except BucketError as error:
+            raise UnreachableError(str(error)) from error
 
     async def read(self, path: str, most: int) -> bytes | None:
         try:

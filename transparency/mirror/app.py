@@ -94,12 +94,12 @@ async def _checkpoint(request: web.Request) -> web.StreamResponse:
 
 
 async def _tile(request: web.Request) -> web.StreamResponse:
-    """Read in a thread: a bundle may have sixteen megabytes."""
+    """Read and compressed in a thread: a bundle may have sixteen megabytes, and they take a second."""
     found = request.app[SERVICE].shelf.find(request.match_info["origin"])
     place = tiles.place_of(request)
     if isinstance(place, tiles.BundlePlace):
-        return tiles.compressed(request, await asyncio.to_thread(found.bundle, *place))
-    return tiles.answer(request, await asyncio.to_thread(found.tile, *place), OCTETS, tiles.FOR_EVER)
+        return await asyncio.to_thread(lambda: tiles.compressed(request, found.bundle(*place)))
+    return await asyncio.to_thread(lambda: tiles.answer(request, found.tile(*place), OCTETS, tiles.FOR_EVER))
 
 
 async def _status(request: web.Request) -> web.StreamResponse:

@@ -160,7 +160,7 @@ class Mirror:
 
         Raises ProofError where one is not of the tree; those before it are kept.
         """
-        with self._lock:
+        with self._lock, self._failing():
             self._check_failure()
             edge = self._edges[upload.origin]
             before, fault = edge.size, None
@@ -178,8 +178,7 @@ class Mirror:
                     tiles |= longer.append(leaves[skipped:])
                     new += package.entries[skipped:]
             if new:
-                with self._failing():
-                    self._trees.append(upload.origin, before, new, tiles)
+                self._trees.append(upload.origin, before, new, tiles)
                 self._edges[upload.origin] = longer
         if fault is not None:
             raise fault
@@ -257,11 +256,11 @@ class Mirror:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What raises StoreError in here is the end."""
+        """What raises StoreError in here is the end, whether it could not be written or not be read."""
         try:
             yield
         except StoreError as error:
-            self.failure = error
+            self.failure = self.failure or error
             self.on_failure()
             raise
 

@@ -34,6 +34,7 @@ from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint, ori
 from transparency.notes.requests import AddCheckpoint
 from transparency.notes.upload import Package, UploadHead
 from transparency.server.problems import ProblemError
+from transparency.server.protocol import log_unexpected
 from transparency.witness.decide import Answer
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import KnownLog
@@ -115,6 +116,11 @@ class Puller:
             found = Condition(Code.BUSY, error.detail)
         except TransparencyError as error:
             found = Condition(Code.UNREACHABLE, str(error))
+        except ModuleNotFoundError as error:
+            found = Condition(Code.UNREACHABLE, f"a log in a bucket needs the extra `export`: no {error.name} here")
+        except Exception as error:  # noqa: BLE001 - a fault of ours about one log is no reason to leave the others
+            log_unexpected("following a log", error)
+            found = Condition(Code.UNREACHABLE, f"it could not be looked at ({type(error).__name__}); this is a bug")
         self._conditions.note(log.origin, found)
 
     async def _look(self, log: KnownLog) -> Condition:

@@ -84,9 +84,10 @@ class StatementStore:
                     )
                     run("UPDATE statements SET row = ? WHERE origin = ? AND number = ?", (emptied, origin, index))
         if erased:
-            with contextlib.suppress(sqlite3.Error):  # somebody reads; the next one does it
-                self._connection.execute("VACUUM")
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            # What was overwritten in the file is still in the journal; giving space back is another matter.
+            for tidying in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                with contextlib.suppress(sqlite3.Error):  # somebody reads, or there is no room; the next one does it
+                    self._connection.execute(tidying).fetchall()
 
     def _all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:

@@ -36,6 +36,7 @@ GZIP: Final = ("gzip", "x-gzip")
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _STEP: Final = 256 * 1024
 _NO_LIMIT: Final = 1 << 62
+_MOST_PADDING: Final = 1024 * 1024
 _T = TypeVar("_T")
 
 
@@ -135,15 +136,24 @@ async def _to_its_end(job: Callable[..., _T], *values: object) -> _T:
 
 
 async def _unpacked(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The content of a gzip body (RFC 1952, one member or several), never more than a step of it at once."""
+    """The content of a gzip body (RFC 1952, one member or several), never more than a step of it at once.
+
+    Packing makes nothing longer, so what does is padding: empty members, a name without an end. It is read for a while.
+    """
     member = zlib.decompressobj(_GZIP_WINDOW)
+    padding = 0
     async for piece in pieces:
         data = piece
+        padding += len(piece)
         while data:
             try:
-                yield member.decompress(data, _STEP)
+                step = member.decompress(data, _STEP)
             except zlib.error as error:
                 raise NoteError(f"add-entries: the body is not gzip ({error})") from error
+            padding = max(0, padding - 2 * len(step))
+            if padding > _MOST_PADDING:
+                raise NoteError("add-entries: the body is gzip with next to nothing in it")
+            yield step
             data = member.unconsumed_tail
             if member.eof:
                 data, member = member.unused_data, zlib.decompressobj(_GZIP_WINDOW)
