@@ -10,6 +10,7 @@ away. Where there is none to cut off, the new one is told to come back.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 # A client that reads slower than this is not reading.
@@ -35,13 +36,22 @@ class Connections:
     """All that are open. Owner: the event loop's thread."""
 
     def __init__(
-        self, *, most: int, most_per_address: int | None, most_unsent: int, grace: float, every: float
+        self,
+        *,
+        most: int,
+        most_per_address: int | None,
+        most_unsent: int,
+        grace: float,
+        every: float,
+        on_change: Callable[[int], None] = lambda _total: None,
     ) -> None:
+        """*on_change* is told how many there are, whenever that changes."""
         self._most = most
         self._most_per_address = most_per_address
         self._most_unsent = most_unsent
         self._grace = grace
         self._every = every
+        self._on_change = on_change
         self._by_address: dict[str, dict[Guest, None]] = {}
         self._unsent: dict[Guest, int] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -66,6 +76,7 @@ class Connections:
     def add(self, guest: Guest) -> None:
         self._by_address.setdefault(guest.address, {})[guest] = None
         self.total += 1
+        self._on_change(self.total)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._every, self._look)
 
@@ -77,6 +88,7 @@ class Connections:
             return
         del own[guest]
         self.total -= 1
+        self._on_change(self.total)
         if not own:
             del self._by_address[guest.address]
 

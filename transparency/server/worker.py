@@ -23,6 +23,7 @@ import cbor2
 from transparency.errors import MalformedError
 from transparency.server.acceptor import Acceptor
 from transparency.server.access_log import access_log
+from transparency.server.balance import Share
 from transparency.server.connections import Connections
 from transparency.server.desk import Desk
 from transparency.server.frames import FrameReader, frame
@@ -49,9 +50,10 @@ MAX_SOCKETS = 64
 class Worker(asyncio.Protocol):
     """Owner: this process' event loop."""
 
-    def __init__(self, settings: ServerSettings, tokens: TokenStore, packets: socket.socket) -> None:
+    def __init__(self, settings: ServerSettings, tokens: TokenStore, packets: socket.socket, share: Share) -> None:
         self._settings = settings
         self._packets = packets
+        self._share = share
         # Connections on their way to the owner, with what was read of each.
         self._handing: deque[tuple[int, bytes]] = deque()
         self._reader = FrameReader()
@@ -74,10 +76,11 @@ class Worker(asyncio.Protocol):
                 most_unsent=settings.max_unsent_bytes,
                 grace=settings.connection_grace,
                 every=min(LOOK_SECONDS, settings.header_timeout / 4, settings.send_timeout / 4),
+                on_change=share.put,
             ),
             self._hand_over,
         )
-        self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE)
+        self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE, others_first=lambda: share.ahead)
 
     # -- the owner -----------------------------------------------------------------------------------------------
 
@@ -122,6 +125,10 @@ class Worker(asyncio.Protocol):
         self._say(Kind.COUNTED, [self.desk.tally.take(), spent])
 
     # -- connections ---------------------------------------------------------------------------------------------
+
+    def open_for(self, sockets: list[socket.socket]) -> None:
+        self._share.put(0)
+        self.acceptor.start(sockets)
 
     def _admit(self, client: str) -> LeanConnection | None:
         if not self.desk.connections.admit(client):
@@ -168,14 +175,14 @@ class Worker(asyncio.Protocol):
             await asyncio.sleep(0.02)
 
 
-async def run(settings: ServerSettings, access: Path, stream: int, packets: int) -> int:
+async def run(settings: ServerSettings, access: Path, stream: int, packets: int, share: Share) -> int:
     loop = asyncio.get_running_loop()
     # Signals to the group are the owner's to act on: it tells its workers.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, lambda: None)
     with contextlib.closing(TokenStore(access)) as tokens, access_log(settings.access_log) as lines:
         handing = _socket(packets)
-        worker = Worker(settings, tokens, handing)
+        worker = Worker(settings, tokens, handing, share)
         worker.desk.lines = lines
         await loop.create_connection(lambda: worker, sock=_socket(stream))
         await _first(worker.ready, worker.lost)
@@ -203,7 +210,7 @@ def _listen(worker: Worker, handing: socket.socket) -> None:
     except OSError:
         descriptors = []
     asyncio.get_running_loop().remove_reader(handing)
-    worker.acceptor.start([_socket(number) for number in descriptors])
+    worker.open_for([_socket(number) for number in descriptors])
 
 
 async def _count(worker: Worker) -> None:
@@ -229,7 +236,8 @@ def main() -> None:
     """``python -m transparency.server.worker``: what to do comes as CBOR on standard input."""
     given = cbor2.loads(sys.stdin.buffer.read())
     settings = ServerSettings(**given["settings"])
-    sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"])))
+    share = Share(given["balance"], given["place"])
+    sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"], share)))
 
 
 if __name__ == "__main__":

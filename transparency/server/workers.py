@@ -25,6 +25,7 @@ from typing import Any
 import cbor2
 
 from transparency.errors import WorkersError
+from transparency.server.balance import Balance
 from transparency.server.hub import Hub, Link
 from transparency.server.runner import Site
 from transparency.server.service import Service
@@ -57,6 +58,7 @@ class Workers:
         self._access = access
         self._count = count
         self._hub = Hub(service)
+        self._balance = Balance(count)
         self._watching: set[asyncio.Task[None]] = set()
         self._processes: dict[asyncio.subprocess.Process, Link] = {}
         self._stopping = asyncio.Event()
@@ -91,6 +93,7 @@ class Workers:
                     with contextlib.suppress(ProcessLookupError):
                         process.kill()
                 await asyncio.wait(late)
+        self._balance.close()
 
     @property
     def pids(self) -> list[int]:
@@ -107,14 +110,15 @@ class Workers:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BUFFER)
             end.setblocking(False)
         mine.setblocking(False)
-        inherited = [stream.fileno(), handing.fileno()]
+        inherited = [stream.fileno(), handing.fileno(), self._balance.descriptor]
+        place = self._balance.enter()
         loop = asyncio.get_running_loop()
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "transparency.server.worker", stdin=subprocess.PIPE, pass_fds=inherited
             )
             assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-            process.stdin.write(self._orders(inherited))
+            process.stdin.write(self._orders(inherited, place))
             process.stdin.close()
         finally:
             stream.close()
@@ -134,17 +138,19 @@ class Workers:
         _, link = await loop.create_connection(lambda: self._hub.link(give_sockets), sock=mine)
         loop.add_reader(packets, self._adopt, packets)
         self._processes[process] = link
-        task = asyncio.create_task(self._watch(process, link, packets, listens, ready))
+        task = asyncio.create_task(self._watch(process, link, packets, listens, ready, place))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
 
-    def _orders(self, inherited: list[int]) -> bytes:
-        stream, packets = inherited
+    def _orders(self, inherited: list[int], place: int) -> bytes:
+        stream, packets, balance = inherited
         orders = {
             "settings": _plain(self._share()),
             "access": str(self._access),
             "stream": stream,
             "packets": packets,
+            "balance": balance,
+            "place": place,
         }
         return cbor2.dumps(orders)
 
@@ -199,6 +205,7 @@ class Workers:
         packets: socket.socket,
         listens: asyncio.Event,
         ready: asyncio.Event,
+        place: int,
     ) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -207,6 +214,7 @@ class Workers:
         packets.close()
         link.abort()
         del self._processes[process]
+        self._balance.leave(place)
         if self._stopping.is_set():
             return
         _logger.error("a worker process ended by itself (%s); another takes its place", _words(code))

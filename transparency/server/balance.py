@@ -1,0 +1,72 @@
+"""The balance: how many connections each worker has, where all of them can see it.
+
+Workers accept from the same listening sockets, and whoever is awake first takes what is there: of two clients that send
+a batch each, every second time both would get the same worker, and a core would stand idle until both are done. So a
+worker that has more connections than another lets the others go first (server/acceptor.py).
+
+A page of shared memory, one number for each worker. Each writes its own alone, and the owner for one that has ended;
+a number that is read while it changes is an old one or a new one, and nothing worse than a moment's wait follows.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import tempfile
+from typing import IO, Final
+
+_NUMBER: Final = struct.Struct("<I")
+# Not there: nobody waits for it.
+_ABSENT: Final = 0xFFFFFFFF
+
+
+class Balance:
+    """The owner's end. It outlives every worker."""
+
+    def __init__(self, workers: int) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
+        self._file.truncate(workers * _NUMBER.size)
+        self._memory = mmap.mmap(self._file.fileno(), workers * _NUMBER.size)
+        self._free = list(range(workers))
+        for place in self._free:
+            self._put_absent(place)
+
+    @property
+    def descriptor(self) -> int:
+        return self._file.fileno()
+
+    def enter(self) -> int:
+        """A place for a worker that is to be started. There is one for each that may run at once."""
+        return self._free.pop()
+
+    def leave(self, place: int) -> None:
+        """The worker that had it has ended."""
+        self._put_absent(place)
+        self._free.append(place)
+
+    def close(self) -> None:
+        self._memory.close()
+        self._file.close()
+
+    def _put_absent(self, place: int) -> None:
+        _NUMBER.pack_into(self._memory, place * _NUMBER.size, _ABSENT)
+
+
+class Share:
+    """A worker's end: its own number, and the sight of the others'."""
+
+    def __init__(self, descriptor: int, place: int) -> None:
+        self._memory = mmap.mmap(descriptor, 0)
+        self._numbers = struct.Struct(f"<{len(self._memory) // _NUMBER.size}I")
+        self._at = place * _NUMBER.size
+        self._own = 0
+
+    def put(self, connections: int) -> None:
+        self._own = connections
+        _NUMBER.pack_into(self._memory, self._at, connections)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether another has fewer, and should have the next. In a crowd a quarter makes no difference."""
+        least: int = min(self._numbers.unpack_from(self._memory))
+        return least < self._own - self._own // 4
