@@ -11,7 +11,7 @@ from typing import Any
 import cbor2
 import pytest
 
-from tests.server.served import Served, parse_raw, served
+from tests.server.served import PATIENCE, Served, parse_raw, served, to_the_end
 from transparency.client.pinning import check_receipt
 from transparency.cose.sequence import item_end
 from transparency.server.chunked import LAST_CHUNK, Body, chunk
@@ -99,15 +99,15 @@ async def test_results_come_while_statements_are_still_being_sent(serve: Serve) 
             statement = site.statement(b'{"n":%d}' % number)
             writer.write(chunk(statement))
             if number == 0:
-                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
                 assert head.startswith(b"HTTP/1.1 200 OK\r\n")
             while item_end(content, 0, 10**6) is None:
-                content += body.feed(await asyncio.wait_for(reader.read(65536), 10))[0]
+                content += body.feed(await asyncio.wait_for(reader.read(65536), PATIENCE))[0]
             check_receipt(content, Statement.from_bytes(statement).entry, site.log.receipt_keys())
             content = b""
         writer.write(LAST_CHUNK)
         while not body.complete:
-            body.feed(await asyncio.wait_for(reader.read(65536), 10))
+            body.feed(await asyncio.wait_for(reader.read(65536), PATIENCE))
         writer.close()
 
 
@@ -118,14 +118,14 @@ async def test_no_statements_are_no_results(serve: Serve) -> None:
 
 @pytest.mark.parametrize("rest", [b"zz\r\n", b"9\r\nshort", chunk(b"\xd2\x84")])
 async def test_a_body_that_breaks_off_is_answered_for_what_came(serve: Serve, rest: bytes) -> None:
-    async with serve() as site:
+    async with serve(body_timeout=5.0) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(CHUNKED + chunk(site.statement()))
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
-        came = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+        came = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE)
         writer.write(rest)
         writer.write_eof()
-        content, _ = Body(None).feed(came + await asyncio.wait_for(reader.read(), 10))
+        content, _ = Body(None).feed(came + await to_the_end(reader))
         writer.close()
         first, *more = items(content)
 
@@ -178,16 +178,16 @@ async def test_a_client_may_ask_first(serve: Serve) -> None:
     async with serve() as site:
         statement = site.statement()
         head = HEAD + b"Content-Length: %d\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n" % len(statement)
-        answer = await site.raw(head + statement, wait=10)
+        answer = await site.raw(head + statement)
 
         assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
 
 
 async def test_a_batch_without_framing_is_411_and_a_compressed_one_415(serve: Serve) -> None:
     async with serve() as site:
-        bare = parse_raw(await site.raw(HEAD + b"Connection: close\r\n\r\n", wait=10))
+        bare = parse_raw(await site.raw(HEAD + b"Connection: close\r\n\r\n"))
         packed = parse_raw(
-            await site.raw(HEAD + b"Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", wait=10)
+            await site.raw(HEAD + b"Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx")
         )
 
         assert (bare.status, packed.status) == (411, 415)

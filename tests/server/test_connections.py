@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.served import Served, parse_raw, served
+from tests.server.served import PATIENCE, Served, parse_raw, served, to_the_end
 from transparency.log.log import Registered
 from transparency.server.connections import Connections
 from transparency.server.protocol import Connection
@@ -48,18 +48,15 @@ async def holding(site: Served) -> AsyncIterator[Held]:
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:
-    try:
-        return await asyncio.wait_for(reader.read(1), 5) == b""
-    except ConnectionError:
-        return True
+    return await to_the_end(reader) == b""
 
 
 async def refused(reader: asyncio.StreamReader) -> bool:
-    return (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 503")
+    return (await to_the_end(reader)).startswith(b"HTTP/1.1 503")
 
 
 async def answered(reader: asyncio.StreamReader) -> bytes:
-    return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    return await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
 
 
 async def test_a_new_connection_takes_the_place_of_the_oldest_that_says_nothing(tmp_path: Path) -> None:
@@ -89,7 +86,7 @@ async def test_room_is_made_at_the_address_that_has_the_most(tmp_path: Path) -> 
         assert all([await refused(reader) for reader in hostile[5:]])
         assert (await answered(late)).startswith(b"HTTP/1.1 200")
         assert await ended(hostile[0])
-        await asyncio.wait_for(honest.readuntil(b"}"), 5)
+        await asyncio.wait_for(honest.readuntil(b"}"), PATIENCE)
         held.pairs[0][1].write(HEALTH)
         assert (await answered(honest)).startswith(b"HTTP/1.1 200")
 
@@ -106,16 +103,19 @@ async def test_an_address_has_its_own_limit(tmp_path: Path) -> None:
 
 async def test_where_every_connection_is_worked_for_the_next_is_503(tmp_path: Path) -> None:
     """API-8: told why, and when to come back; those at work are not touched."""
-    async with served(tmp_path, max_connections=2, slow_after=30.0) as site, holding(site) as held:
-        real, go_on = site.log.register, asyncio.Event()
+    async with served(tmp_path, max_connections=2) as site, holding(site) as held:
+        real, go_on, begun = site.log.register, asyncio.Event(), asyncio.Semaphore(0)
 
         async def slow(data: bytes | Statement) -> Registered:
+            begun.release()
             await go_on.wait()
             return await real(data)
 
         site.log.register = slow  # type: ignore[method-assign]
         statements = [site.statement(b"%d" % number) for number in range(2)]
         busy = [await held.open(POST + b"Content-Length: %d\r\n\r\n" % len(one) + one) for one in statements]
+        for _ in busy:
+            await asyncio.wait_for(begun.acquire(), PATIENCE)
         told = parse_raw(await site.raw(HEALTH))
         go_on.set()
 
@@ -131,10 +131,11 @@ async def test_a_head_has_a_time_to_arrive_in_however_it_trickles(tmp_path: Path
         silent = await site.raw(b"")
         again = await held.open(HEALTH + HALF)
         await answered(again)
+        reading = asyncio.create_task(to_the_end(again))
         for letter in b"xyz":
             held.pairs[0][1].write(bytes([letter]))
             await asyncio.sleep(0.05)
-        second = await asyncio.wait_for(again.read(), 5)
+        second = await reading
 
         assert (late.status, late.title) == (408, "Request Timeout")
         assert silent == b""
@@ -171,7 +172,7 @@ async def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path, monkeypat
         quiet = await held.open()
         held.pairs[0][1].transport.pause_reading()  # type: ignore[attr-defined] # a socket's transport has it
         held.pairs[0][1].write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await asyncio.wait_for(lost.wait(), 20)
+        await asyncio.wait_for(lost.wait(), PATIENCE)
 
         assert not quiet.at_eof()
 
@@ -179,6 +180,7 @@ async def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path, monkeypat
 async def test_a_body_that_is_refused_is_not_read_to_its_end(site: Served) -> None:
     """API-8: 413 at once; a little more is read so that the client sees it, and then no more."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    heading = asyncio.create_task(answered(reader))
     writer.write(POST + b"Content-Length: 1000000000\r\n\r\n")
     sent = 0
     try:
@@ -188,7 +190,7 @@ async def test_a_body_that_is_refused_is_not_read_to_its_end(site: Served) -> No
             sent += 1 << 20
     except (TimeoutError, ConnectionError):
         pass
-    head = await answered(reader)
+    head = await heading
     writer.transport.abort()
 
     assert head.startswith(b"HTTP/1.1 413")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.server.served import Served, served, until_found
+from tests.server.served import Served, SlowDisk, served, until_found
 from transparency.cose.cbor import decode
 from transparency.cose.sign1 import Sign1
 from transparency.errors import OverloadedError
@@ -93,18 +91,16 @@ async def test_a_batch_that_is_slow_is_answered_202_after_the_statement_is_durab
 async def test_behind_a_slow_disk_the_next_batch_is_acknowledged_before_it_is_sequenced(tmp_path: Path) -> None:
     """API-2, API-3, REG-23: the first waits for its own flush, the second is durable in the intake after it."""
     async with served(tmp_path, slow_after=0.1) as site:
-        append = site.log._opened.appender.append
-
-        def slow(*arguments: Any, **options: Any) -> Any:
-            time.sleep(0.6)
-            return append(*arguments, **options)
-
-        site.log._opened.appender.append = slow  # type: ignore[method-assign]
-        first = asyncio.create_task(site.post(site.statement(b"1")))
-        await asyncio.sleep(0.2)
+        disk = SlowDisk(site.log)
         statement = site.statement(b"2")
-        second = await site.post(statement)
+        first = asyncio.create_task(site.post(site.statement(b"1")))
+        await disk.until_waiting(1)
+        posting = asyncio.create_task(site.post(statement))
+        await disk.until_waiting(2)
+        disk.let_one_pass()
+        second = await posting
         pending = await site.get(second.headers["Location"])
+        disk.let_one_pass()
 
         assert (await first).status == 201
         assert second.status == 202

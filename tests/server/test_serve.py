@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.server.served import COSE, ISS, Served, served
+from tests.server.served import COSE, ISS, PATIENCE, Served, served, to_the_end
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
 from transparency.errors import StoreError
 from transparency.log.create import create_log
-from transparency.log.log import Log, Registered, system_clock
+from transparency.log.log import Log, Pending, Registered, system_clock
 from transparency.policy.document import Issuer
 from transparency.server.serve import serve
 from transparency.server.settings import ServerSettings
@@ -71,7 +71,7 @@ async def test_the_process_drains_on_a_signal_and_what_it_acknowledged_is_there(
         sys.executable, "-c", PROGRAM, str(data), str(mark), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
-    url = (await asyncio.wait_for(process.stdout.readline(), 20)).decode().strip()
+    url = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().strip()
     acknowledged: list[str] = []
     socket_seen = (data / "admin.sock").exists()
 
@@ -93,7 +93,7 @@ async def test_the_process_drains_on_a_signal_and_what_it_acknowledged_is_there(
         while len(acknowledged) < 30:  # noqa: ASYNC110 - a count, not an event
             await asyncio.sleep(0.01)
         os.kill(process.pid, number)
-        rest, errors = await asyncio.wait_for(process.communicate(), 30)
+        rest, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
         for worker in workers:
             with contextlib.suppress(aiohttp.ClientError):
                 await worker
@@ -105,13 +105,17 @@ async def test_the_process_drains_on_a_signal_and_what_it_acknowledged_is_there(
     assert errors == b""
     log = Log.open(data, watermark=mark)
     await log.start()
-    for _ in range(200):
-        missing = [text for text in acknowledged if log.sequencer.find(parse_entry_id(text)) is None]
-        if not missing:
-            break
-        await asyncio.sleep(0.02)
+    assert await missing(log, acknowledged) == []
     await log.stop()
-    assert missing == []
+
+
+async def missing(log: Log, acknowledged: list[str]) -> list[str]:
+    """What a log that was opened again does not have, nor its intake: what is pending is on its way into the tree."""
+    entries = {text: parse_entry_id(text) for text in acknowledged}
+    async with asyncio.timeout(PATIENCE):
+        while any(isinstance(log.lookup(entry), Pending) for entry in entries.values()):  # noqa: ASYNC110 - as a client
+            await asyncio.sleep(0.02)
+    return [text for text, entry in entries.items() if log.sequencer.find(entry) is None]
 
 
 async def test_a_request_in_flight_is_answered_before_the_connection_closes(tmp_path: Path) -> None:
@@ -141,8 +145,10 @@ async def test_a_body_that_is_still_arriving_at_the_end_is_answered_503(
         writer.write(
             b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: 99\r\n\r\nx"
         )
-        await asyncio.sleep(0.1)
-    answer = await asyncio.wait_for(reader.read(), 5)
+        async with asyncio.timeout(PATIENCE):
+            while not site.service.bodies._reading:  # noqa: ASYNC110 - the event is in another part
+                await asyncio.sleep(0.01)
+    answer = await to_the_end(reader)
     writer.close()
 
     assert answer.startswith(b"HTTP/1.1 503 ")
@@ -169,7 +175,7 @@ async def test_a_failing_store_ends_serving_with_its_error(tmp_path: Path) -> No
     ):
         status = response.status
     with pytest.raises(StoreError):
-        await asyncio.wait_for(serving, 20)
+        await asyncio.wait_for(serving, PATIENCE)
     tokens.close()
 
     assert status == 503
@@ -189,7 +195,7 @@ async def test_with_certificate_and_key_it_speaks_tls_only(tmp_path: Path) -> No
             status = response.status
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port, ssl=context)
         writer.write(b"NONSENSE\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 5)
+        answer = await to_the_end(reader)
         writer.close()
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
@@ -211,7 +217,7 @@ async def raw_post(site: Served, statement: bytes, context: ssl.SSLContext | Non
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port, ssl=context)
     head = f"POST /entries HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(statement)}\r\nConnection: close\r\n"
     writer.write(head.encode() + b"Content-Type: application/cose\r\n\r\n" + statement)
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await to_the_end(reader)
     writer.close()
     return answer
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.server.served import COSE, ISS, Reply, Served, served
-from tests.server.test_serve import new_log
+from tests.server.served import COSE, ISS, PATIENCE, Reply, Served, parse_raw, served, to_the_end
+from tests.server.test_serve import missing, new_log
 from transparency.cose.keys import PrivateKey
 from transparency.errors import WorkersError
 from transparency.log.log import Log
 from transparency.server import workers as module
-from transparency.statements.statement import Statement, parse_entry_id, sign_statement
+from transparency.statements.statement import Statement, sign_statement
 
 PROGRAM = """
 import asyncio, sys
@@ -88,7 +88,7 @@ class Service:
                 await asyncio.sleep(0.01)
 
     async def until_acknowledged(self, count: int) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while len(self.acknowledged) < count:  # noqa: ASYNC110 - a count, not an event
                 await asyncio.sleep(0.01)
 
@@ -100,7 +100,7 @@ async def running(tmp_path: Path) -> AsyncIterator[tuple[Service, aiohttp.Client
         sys.executable, "-c", PROGRAM, str(data), str(mark), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
-    url = (await asyncio.wait_for(process.stdout.readline(), 40)).decode().strip()
+    url = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().strip()
     service = Service(process, url, issuer)
     async with aiohttp.ClientSession() as session:
         service.tasks = [asyncio.create_task(service.posting(session, who)) for who in range(4)]
@@ -115,19 +115,14 @@ async def running(tmp_path: Path) -> AsyncIterator[tuple[Service, aiohttp.Client
                 await process.wait()
 
 
-async def missing(data: Path, mark: Path, acknowledged: list[str]) -> list[str]:
+async def lost(data: Path, mark: Path, acknowledged: list[str]) -> list[str]:
     """What a log that is opened again does not have, once it has put its intake in the tree."""
     log = Log.open(data, watermark=mark)
     await log.start()
     try:
-        for _ in range(200):
-            absent = [text for text in acknowledged if log.sequencer.find(parse_entry_id(text)) is None]
-            if not absent:
-                break
-            await asyncio.sleep(0.02)
+        return await missing(log, acknowledged)
     finally:
         await log.stop()
-    return absent
 
 
 async def test_a_signal_drains_the_workers_and_what_they_acknowledged_is_there(tmp_path: Path) -> None:
@@ -136,12 +131,12 @@ async def test_a_signal_drains_the_workers_and_what_they_acknowledged_is_there(t
         await service.until_acknowledged(30)
         workers = workers_of(service.process.pid)
         os.kill(service.process.pid, signal.SIGTERM)
-        out, errors = await asyncio.wait_for(service.process.communicate(), 30)
+        out, errors = await asyncio.wait_for(service.process.communicate(), PATIENCE)
 
         assert len(workers) == 2
         assert (service.process.returncode, out.decode().strip(), errors) == (0, "stopped", b"")
         assert not any(runs(pid) for pid in workers)
-    assert await missing(data, mark, service.acknowledged) == []
+    assert await lost(data, mark, service.acknowledged) == []
 
 
 async def test_a_worker_that_is_killed_is_replaced_and_the_service_goes_on(tmp_path: Path) -> None:
@@ -150,18 +145,18 @@ async def test_a_worker_that_is_killed_is_replaced_and_the_service_goes_on(tmp_p
         before = workers_of(service.process.pid)
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while len(workers_of(service.process.pid) - {victim}) < 2:  # noqa: ASYNC110 - another process' doing
                 await asyncio.sleep(0.02)
         await service.until_acknowledged(len(service.acknowledged) + 20)
         async with session.get(f"{service.url}/readyz") as response:
             assert response.status == 200
         os.kill(service.process.pid, signal.SIGTERM)
-        _, errors = await asyncio.wait_for(service.process.communicate(), 30)
+        _, errors = await asyncio.wait_for(service.process.communicate(), PATIENCE)
 
         assert service.process.returncode == 0
         assert errors.count(b"a worker process ended by itself (signal 9); another takes its place") == 1
-    assert await missing(data, mark, service.acknowledged) == []
+    assert await lost(data, mark, service.acknowledged) == []
 
 
 async def test_when_the_owner_is_killed_its_workers_end_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
@@ -170,15 +165,15 @@ async def test_when_the_owner_is_killed_its_workers_end_and_nothing_acknowledged
         await service.until_acknowledged(30)
         workers = workers_of(service.process.pid)
         os.kill(service.process.pid, signal.SIGKILL)
-        _, errors = await asyncio.wait_for(service.process.communicate(), 30)
-        async with asyncio.timeout(20):
+        _, errors = await asyncio.wait_for(service.process.communicate(), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
             while any(runs(pid) for pid in workers):  # noqa: ASYNC110 - other processes' doing
                 await asyncio.sleep(0.02)
 
         assert len(workers) == 2
         assert errors.count(b"a worker stops, because the owner of the log is gone") == 2
         assert b"Traceback" not in errors
-    assert await missing(data, mark, service.acknowledged) == []
+    assert await lost(data, mark, service.acknowledged) == []
 
 
 async def test_workers_that_end_before_they_listen_stop_the_service_loudly(
@@ -188,7 +183,7 @@ async def test_workers_that_end_before_they_listen_stop_the_service_loudly(
     async with served(tmp_path, workers=1) as site:
         monkeypatch.setattr(sys, "executable", "/bin/false")  # from now on none gets as far as its sockets
         await end_all_workers()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await site.service.failed.wait()
 
         assert isinstance(site.service.failure, WorkersError)
@@ -205,7 +200,7 @@ async def test_workers_that_somebody_keeps_killing_are_replaced_all_the_same(
         for number in range(module.MAX_FALSE_STARTS + 2):
             await end_all_workers()
             statement = site.statement(b"%d" % number)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while (reply := await _posted(site, statement)) is None:  # noqa: ASYNC110 - another process' doing
                     await asyncio.sleep(0.02)
             assert reply.status == 201
@@ -220,7 +215,7 @@ async def test_a_worker_that_is_stopped_is_ended_and_replaced(
     async with served(tmp_path, workers=1) as site:
         [stopped] = workers_of(os.getpid())
         os.kill(stopped, signal.SIGSTOP)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while runs(stopped):  # noqa: ASYNC110 - another process' doing
                 await asyncio.sleep(0.05)
 
@@ -237,7 +232,7 @@ async def _posted(site: Served, statement: bytes) -> Reply | None:
 
 
 async def end_all_workers() -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not (found := workers_of(os.getpid())):  # noqa: ASYNC110 - another process' doing
             await asyncio.sleep(0.02)
         for pid in found:
@@ -250,11 +245,14 @@ async def test_half_a_request_does_not_hold_a_stop_for_long(tmp_path: Path) -> N
     """API-8: it is told that nothing was accepted."""
     async with served(tmp_path, workers=1) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
-        writer.write(
-            b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: 99\r\n\r\nx"
-        )
-        await asyncio.sleep(0.2)
-    answer = await asyncio.wait_for(reader.read(), 5)
+        # Behind a whole one: when that is answered, the half is there.
+        statement = site.statement()
+        head = b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: %d\r\n\r\n"
+        writer.write(head % len(statement) + statement + head % 99 + b"x")
+        created = parse_raw(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE))
+        await asyncio.wait_for(reader.readexactly(int(created.headers["Content-Length"])), PATIENCE)
+        assert created.status == 201
+    answer = await to_the_end(reader)
     writer.close()
 
     assert answer.startswith(b"HTTP/1.1 503 ")

@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 import json
 import socket
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.server.served import Reply, Served, parse_raw, served, until_found
+from tests.server.served import PATIENCE, Reply, Served, SlowDisk, parse_raw, served, until_found
 from transparency.client.pinning import check_receipt
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
@@ -38,9 +36,9 @@ async def answers(reader: asyncio.StreamReader, count: int) -> list[Reply]:
     """The next answers on a connection that stays open."""
     got = []
     for _ in range(count):
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
         reply = parse_raw(head)
-        body = await asyncio.wait_for(reader.readexactly(int(reply.headers["Content-Length"])), 10)
+        body = await asyncio.wait_for(reader.readexactly(int(reply.headers["Content-Length"])), PATIENCE)
         got.append(Reply(reply.status, reply.headers, body))
     return got
 
@@ -52,7 +50,7 @@ def checked(site: Served, statement: bytes, reply: Reply) -> None:
 
 async def metric(site: Served, line: str) -> None:
     """Wait until the metrics have *line*: workers tell what they counted now and then."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while line.encode() not in (await site.get("/metrics")).body:  # noqa: ASYNC110 - it is told by another process
             await asyncio.sleep(0.05)
 
@@ -124,17 +122,15 @@ async def test_a_token_that_was_revoked_is_refused_by_every_worker(tmp_path: Pat
 async def test_behind_a_slow_disk_a_worker_answers_202_and_the_entry_arrives(tmp_path: Path) -> None:
     """API-2, API-3, REG-23."""
     async with served(tmp_path, workers=WORKERS, slow_after=0.1) as site:
-        append = site.log._opened.appender.append
-
-        def slow(*arguments: Any, **options: Any) -> Any:
-            time.sleep(0.6)
-            return append(*arguments, **options)
-
-        site.log._opened.appender.append = slow  # type: ignore[method-assign]
-        first = asyncio.create_task(site.post(site.statement(b"1")))
-        await asyncio.sleep(0.2)
+        disk = SlowDisk(site.log)
         statement = site.statement(b"2")
-        second = await site.post(statement)
+        first = asyncio.create_task(site.post(site.statement(b"1")))
+        await disk.until_waiting(1)
+        posting = asyncio.create_task(site.post(statement))
+        await disk.until_waiting(2)
+        disk.let_one_pass()
+        second = await posting
+        disk.let_one_pass()
 
         assert (await first).status in (201, 202)
         assert second.status == 202
@@ -258,11 +254,11 @@ async def test_a_half_closed_client_gets_its_receipt_and_a_truncated_body_400(si
 
 async def test_slow_heads_slow_bodies_and_idle_connections_end(tmp_path: Path) -> None:
     """API-8, API-10."""
-    async with served(tmp_path, workers=1, header_timeout=0.4, body_timeout=0.4, idle_timeout=0.4) as site:
+    async with served(tmp_path, workers=1, header_timeout=2.0, body_timeout=2.0, idle_timeout=2.0) as site:
         head, body, idle = await asyncio.gather(
-            site.raw(HEAD[:40], wait=10),
-            site.raw(HEAD + b"Content-Length: 9\r\n\r\nx", wait=10),
-            site.raw(b"", wait=10),
+            site.raw(HEAD[:40]),
+            site.raw(HEAD + b"Content-Length: 9\r\n\r\nx"),
+            site.raw(b""),
         )
 
         assert (parse_raw(head).status, parse_raw(body).status) == (408, 408)
@@ -281,7 +277,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_then_cut_off(tmp
             deaf.setblocking(False)
             sent, flood = 0, request(b"x") * 100
             with contextlib.suppress(ConnectionError):
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE):
                     while True:
                         await asyncio.get_running_loop().sock_sendall(deaf, flood)
                         sent += len(flood)
@@ -293,7 +289,6 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_then_cut_off(tmp
 async def test_connections_beyond_the_limit_are_told_to_come_back(tmp_path: Path) -> None:
     async with served(tmp_path, workers=1, max_connections=2, connection_grace=60.0) as site:
         held = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(2)]
-        await asyncio.sleep(0.1)
         reply = parse_raw(await site.raw(request(site.statement())))
         for _, writer in held:
             writer.close()
