@@ -117,6 +117,13 @@ def serving(folder: Path, *flags: str) -> Iterator[Served]:
         yield Served(line, folder / "log", folder / "issuer.pem", folder / "issuer.pub.pem", line, errors)
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A log that publishes at once, for all tests of a module."""
+    with serving(tmp_path_factory.mktemp("log"), "--open", "--checkpoint-interval", "0.05") as running:
+        yield running
+
+
 @contextlib.contextmanager
 def running(folder: Path, *words: str) -> Iterator[tuple[str, Path]]:
     """A command that prints one line and goes on; ended with SIGTERM, which it must obey with exit 0."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ISS, Run, Served, serving
+from tests.cli.conftest import ISS, Run, Served
+from transparency.log import static_target
+from transparency.log.durable import publish_durably
 from transparency.notes.proof import TlogProof
 
 PARTS = ("--statements", "--artifacts")
@@ -34,12 +38,6 @@ def web_server(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("log"), "--open", "--checkpoint-interval", "0.05") as running:
-        yield running
 
 
 @pytest.fixture
@@ -107,10 +105,13 @@ def test_a_statement_without_a_receipt_is_verified_against_an_export(
     assert good("verify", "proven.t.cose", *trust).exit_code == 0
 
 
-def test_an_export_with_statements_is_audited(good: Run, run: Run, site: Served, place: str) -> None:
-    thumbprint = json.loads(good("log", "keys", "--data", site.data, "--json").stdout)
-    policy_key = next(each["thumbprint"] for each in thumbprint["keys"] if each["role"] == "policy")
+@pytest.fixture
+def policy_key(good: Run, site: Served) -> str:
+    keys = json.loads(good("log", "keys", "--data", site.data, "--json").stdout)["keys"]
+    return next(each["thumbprint"] for each in keys if each["role"] == "policy")
 
+
+def test_an_export_with_statements_is_audited(good: Run, site: Served, place: str, policy_key: str) -> None:
     audited = json.loads(good("audit", "--log", place, "--policy-key", policy_key, "--json").stdout)
     live = json.loads(good("audit", "--data", site.data, "--policy-key", policy_key, "--json").stdout)
 
@@ -160,6 +161,32 @@ def test_a_folder_with_other_things_is_left_alone(run: Run, site: Served, folder
     assert refused.exit_code == 73
     assert "is left as it is" in refused.output
     assert sorted(path.name for path in (folder / "www").iterdir() if not path.name.startswith(".")) == ["index.html"]
+
+
+@pytest.mark.parametrize("left", [0, 3, 9])
+def test_a_disk_that_is_full_in_the_middle_loses_nothing_and_the_next_run_goes_on(
+    run: Run, good: Run, site: Served, folder: Path, policy_key: str, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """The message names the file that is missing, not the one that was written on the way to it."""
+    there = iter(range(left))
+
+    def full(descriptor: int, temporary: Path, path: Path) -> None:
+        if next(there, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
+        publish_durably(descriptor, temporary, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(static_target, "publish_durably", full)
+        failed = run("log", "export", "www", "--data", site.data, *PARTS)
+
+    assert failed.exit_code == 73
+    assert "could not be written: No space left on device" in failed.output
+    assert "the next run goes on from there" in failed.output
+    assert ".incoming" not in failed.output
+    assert not (folder / "www" / "checkpoint").exists()
+    assert not list(folder.rglob(".incoming"))
+    good("log", "export", "www", "--data", site.data, *PARTS)
+    good("audit", "--log", "www", "--policy-key", policy_key)
 
 
 @pytest.mark.parametrize(

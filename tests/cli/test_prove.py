@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ISS, Run, Served, running, serving, shell
+from tests.cli.conftest import ISS, Run, Served, running, shell
 from tests.log.witness_peers import Peer, listening
 from transparency.log.log import system_clock
 from transparency.merkle.hashing import leaf_hash
@@ -19,12 +19,6 @@ from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.notes.proof import TlogProof
 from transparency.notes.vkey import ED25519, MLDSA, VerifierKey
 from transparency.statements.statement import Statement, entry_id
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("log"), "--open", "--checkpoint-interval", "0.05") as running:
-        yield running
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from transparency.cli.connection import is_protected, tls_context
-from transparency.cli.errors import DISK, CommandError
+from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.folders import require_log
 from transparency.cli.output import done, note, print_json, progress, warn
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from transparency.log.static_export import Exported
     from transparency.log.static_source import Source
     from transparency.log.static_target import Target
+
+_GOES_ON = "What was written before stays, and the next run goes on from there."
 
 
 @click.command(
@@ -69,11 +71,9 @@ def command(
     except LogUnusableError as error:
         raise CommandError(Exit.NEGATIVE, str(error)) from error
     except StoreError as error:
-        raise CommandError(
-            Exit.CANNOT_WRITE, str(error), "What was written before stays, and the next run goes on from there."
-        ) from error
+        raise CommandError(Exit.CANNOT_WRITE, str(error), _GOES_ON) from error
     except OSError as error:
-        raise CommandError(Exit.CANNOT_WRITE, f"{error.filename or target}: {error.strerror}", DISK) from error
+        raise CommandError(Exit.CANNOT_WRITE, f"{error.filename or target}: {error.strerror}", _GOES_ON) from error
     _show(target, result, as_json=as_json)
 
 

@@ -349,9 +349,13 @@ class _Run:
             self._delete_below(statements_path(edge // WIDTH, 1).removesuffix("1"), narrower)
 
     def _delete_below(self, prefix: str, width: int = WIDTH) -> None:
-        """Partial bundles narrower than *width*: a wider one is that of an exporter who is ahead."""
+        """Partial bundles narrower than *width*: a wider one is that of an exporter who is ahead.
+
+        What else lies there, a desktop or a copying tool has left, and it is theirs.
+        """
         for path in list(self._target.paths(prefix)):
-            if int(path.removeprefix(prefix)) < width:
+            name = path.removeprefix(prefix)
+            if name.isascii() and name.isdigit() and int(name) < width:
                 self._target.delete(path)
 
     def _note(self) -> None:

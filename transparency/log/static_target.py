@@ -84,6 +84,12 @@ class FolderTarget:
             return None
 
     def put(self, path: str, data: bytes | BinaryIO) -> None:
+        try:
+            self._put(path, data)
+        except OSError as error:
+            raise StoreError(f"{self.name}: {path} could not be written: {error.strerror}") from error
+
+    def _put(self, path: str, data: bytes | BinaryIO) -> None:
         place = self._folder / path
         self._make(place.parent)
         temporary = self._folder / _INCOMING / secrets.token_hex(8)
