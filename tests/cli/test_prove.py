@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served, running, shell
 from tests.log.witness_peers import Peer, listening
+from transparency.cose.keys import PrivateKey
 from transparency.log.log import system_clock
 from transparency.merkle.hashing import leaf_hash
 from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.notes.proof import TlogProof
 from transparency.notes.vkey import ED25519, MLDSA, VerifierKey
-from transparency.statements.statement import Statement, entry_id
+from transparency.statements.statement import Statement, entry_id, sign_statement
 
 
 @pytest.fixture
@@ -85,7 +87,7 @@ def test_a_receipt_that_carries_the_proof_is_got_and_seen(good: Run, run: Run, s
     assert "no proof" not in judged.stdout
     entry = entry_id(Statement.from_bytes(registered.read_bytes()).entry)
     good("prove", entry, "--log", site.url, "--receipt")
-    assert "tlog-proof" in json.loads(good("inspect", f"{entry}.receipt", "--json").stdout)
+    assert "tlog-proof" in json.loads(good("inspect", Path.cwd() / f"{entry}.receipt", "--json").stdout)
     assert run("prove", "-", "--log", site.url, "--receipt", stdin=registered.read_bytes()).exit_code == 64
 
 
@@ -97,6 +99,21 @@ def test_an_entry_is_named_by_its_id_and_the_logs_key_is_pinned(good: Run, site:
     assert (view["out"], view["entry"], view["origin"]) == ("p.tlog-proof", entry, "log.example/cli")
     assert TlogProof.from_bytes(Path("p.tlog-proof").read_bytes()).index == view["index"]
     assert good("prove", entry, "--log", site.url, "--out", "-").stdout_bytes.startswith(b"c2sp.org/tlog-proof@v1\n")
+
+
+def test_an_entry_id_that_begins_with_a_dash_is_no_option(good: Run, site: Served, folder: Path) -> None:
+    key = PrivateKey.from_pem(site.key.read_bytes())
+    signed = (sign_statement(b"%d" % n, key, iss=ISS, sub="s", content_type="text/plain") for n in itertools.count())
+    statement = next(each for each in signed if Statement.from_bytes(each).entry_id.startswith("-"))
+    (folder / "dashed.cose").write_bytes(statement)
+    good("submit", "dashed.cose", "--log", site.url)
+    entry = Statement.from_bytes(statement).entry_id
+
+    view = json.loads(good("prove", entry, "--out", "p.tlog-proof", "--log", site.url, "--json").stdout)
+
+    assert (view["out"], view["entry"]) == ("p.tlog-proof", entry)
+    good("prove", "--log", site.url, "--out", "q.tlog-proof", "--", entry)
+    assert Path("q.tlog-proof").exists()
 
 
 def test_a_checkpoint_by_another_key_is_refused_and_nothing_is_written(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from transparency.cli.connection import connect
+from transparency.cli.entry_command import EntryCommand
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import MAX_KEY_FILE, STDIO, read_input, refuse_existing, write_output
@@ -35,8 +36,9 @@ _RECEIPT: Final = ".receipt"
 
 
 @click.command(
+    cls=EntryCommand,
     epilog="\b\nExample: transparency prove session.cose --log https://log.example\n"
-    "transparency prove ENTRY --log https://log.example --out entry.tlog-proof --witness-policy policy.txt"
+    "transparency prove ENTRY --log https://log.example --out entry.tlog-proof --witness-policy policy.txt",
 )
 @click.argument("entry", metavar="ENTRY|STATEMENT")
 @log_options()

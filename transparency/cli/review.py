@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from transparency.cli.entry_command import EntryCommand
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.output import done, note, print_json
@@ -18,8 +19,9 @@ from transparency.statements.statement import entry_id
 
 
 @click.command(
+    cls=EntryCommand,
     epilog="\b\nExample: transparency review session.cose --verdict concern --note 'It pushed without asking.' \\\n"
-    "  --log https://log.example --key reviewer.pem --iss https://acme.example/reviews --reviewer 'Ada Lovelace'"
+    "  --log https://log.example --key reviewer.pem --iss https://acme.example/reviews --reviewer 'Ada Lovelace'",
 )
 @click.argument("entry", metavar="ENTRY|STATEMENT")
 @click.option("--verdict", required=True, type=click.Choice(VERDICTS), help="What you think of it.")

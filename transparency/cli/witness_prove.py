@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from transparency.cli.connection import connect, tls_context
+from transparency.cli.entry_command import EntryCommand
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.files import refuse_existing, write_output
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "prove",
+    cls=EntryCommand,
     epilog="\b\nExample: transparency witness prove session.cose --log https://log.example"
     " --witness https://control.example --log-vkey VKEY",
 )
