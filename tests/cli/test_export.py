@@ -108,7 +108,7 @@ def test_a_statement_without_a_receipt_is_verified_against_an_export(
 @pytest.fixture
 def policy_key(good: Run, site: Served) -> str:
     keys = json.loads(good("log", "keys", "--data", site.data, "--json").stdout)["keys"]
-    return next(each["thumbprint"] for each in keys if each["role"] == "policy")
+    return str(next(each["thumbprint"] for each in keys if each["role"] == "policy"))
 
 
 def test_an_export_with_statements_is_audited(good: Run, site: Served, place: str, policy_key: str) -> None:

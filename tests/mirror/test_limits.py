@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import threading
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.mirror.mirrored import Uploading, info, make_mirror, served
 from tests.notes.world import ORIGIN
 from tests.witness.served import cosignatures
 from transparency.errors import LogUnusableError, StoreError
+from transparency.mirror.check import Checked, check
 from transparency.mirror.folder import MirrorFolder
 from transparency.mirror.serve import open_mirror
 from transparency.mirror.trees import Trees
@@ -24,6 +26,7 @@ from transparency.notes.requests import SignSubtree
 from transparency.notes.upload import spans
 from transparency.server.settings import ServerSettings
 from transparency.testing import FakeClock
+from transparency.witness.state import WitnessState
 
 
 @pytest.fixture
@@ -200,6 +203,34 @@ async def test_a_disk_that_fails_ends_it_and_nothing_is_in_doubt(
     assert (failed.status, after.status) == (503, 503)
     assert (probe.status, info(probe).next_entry) == (409, 256)
     assert done.status == 200
+
+
+@pytest.mark.parametrize(("full", "kept"), [("_trees", 256), ("_state", 600)])
+async def test_a_disk_that_is_full_ends_it_and_it_goes_on_when_there_is_room(
+    tmp_path: Path, full: str, kept: int
+) -> None:
+    """M-2: full for the entries, or for the record of the cosignature when all entries are here. SQLite says so."""
+    log, other = Uploading(600), Uploading(5, "other.example/log")
+    folder = make_mirror(tmp_path / "mirror", log.origin, other.origin)
+    async with served(folder) as client:
+        await client.mirror(other)
+        await client.point(log, 0)
+        await client.upload(log.upload(0, 600, most=1))
+        getattr(client.running.mirror, full)._connection.execute("PRAGMA max_page_count = 1")
+        failed = await client.upload(log.upload(256, 600))
+        await asyncio.wait_for(client.running.failed.wait(), 10)
+        shown = await client.send("GET", f"/{origin_hash(log.origin)}/checkpoint")
+        failure = client.running.mirror.failure
+    async with served(folder) as client:
+        following = client.running.mirror.next_entry(log.origin)
+        done = await client.upload(log.upload(following, 600))
+    with closing(WitnessState.for_reading(folder)) as state, closing(Trees.for_reading(folder.trees)) as trees:
+        checked = list(check(trees, state.records()))
+
+    assert "full" in str(failure)
+    assert (failed.status, shown.status) == (503, 404)
+    assert (following, done.status) == (kept, 200)
+    assert checked == [Checked(log.origin, 600, 600), Checked(other.origin, 5, 5)]
 
 
 async def test_a_time_never_goes_back_and_the_same_question_causes_no_write(folder: MirrorFolder) -> None:

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from transparency.log.durable import DurableFile
 from transparency.mirror.app import create_app
 from transparency.mirror.condition import Conditions
 from transparency.mirror.folder import MirrorFolder
@@ -24,13 +26,27 @@ from transparency.server.site import first, on_a_socket, runner_of, stop_signal
 from transparency.witness.app import SERVICE as WITNESS
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import LogList
-from transparency.witness.state import open_state
+from transparency.witness.state import connect, open_state
 
 
 @contextmanager
-def open_mirror(folder: MirrorFolder, *, watermark: Path | None = None, clock: Clock = time.time) -> Iterator[Mirror]:
+def open_mirror(
+    folder: MirrorFolder,
+    *,
+    watermark: Path | None = None,
+    clock: Clock = time.time,
+    connect: Callable[[Path], Any] = connect,
+    synchronous: str = "FULL",
+    open_mark_file: Callable[[Path], DurableFile] = DurableFile,
+) -> Iterator[Mirror]:
     """The mirror, owned for the time of the block and held against its mark and its trees."""
-    with open_state(folder, watermark=watermark) as state, contextlib.closing(Trees(folder.trees)) as trees:
+    with contextlib.ExitStack() as stack:
+        state = stack.enter_context(
+            open_state(
+                folder, watermark=watermark, connect=connect, synchronous=synchronous, open_mark_file=open_mark_file
+            )
+        )
+        trees = stack.enter_context(contextlib.closing(Trees(folder.trees, connect=connect, synchronous=synchronous)))
         keys = folder.load_keys()
         state.check_keys([key.text for key in keys.vkeys])
         mirror = Mirror(state, trees, keys, clock)

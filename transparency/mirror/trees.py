@@ -17,17 +17,14 @@ from transparency.merkle.tiles import WIDTH
 from transparency.mirror import tree_schema
 from transparency.notes.bundle import read_bundle, write_bundle
 from transparency.witness.record import Record
+from transparency.witness.state import connect
 
 KEPT_PENDING: Final = 32
 """Of each log: an upload may end at any of the last several pending checkpoints."""
 _BUSY_MS: Final = 5000
 
 
-def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-
-
-def _connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - as above
+def _connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
     uri = f"{path.absolute().as_uri()}?mode=ro"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
