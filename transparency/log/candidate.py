@@ -40,6 +40,8 @@ class Candidate(NamedTuple):
     # Called after the commit, before anything else is sequenced.
     took_effect: Callable[[int, SignedHead], None] | None = None
     signer_at: SignerAt | None = None
+    # It may wait a moment for others to share a commit with.
+    patient: bool = False
 
     @property
     def size(self) -> int:

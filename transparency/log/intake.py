@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
 
 from transparency.errors import GoneError, OverloadedError, RefusedError
 from transparency.log.appender import Clock
 from transparency.log.candidate import Place
-from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, tell
+from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, stopped
 from transparency.log.store import IntakeRow, Store
 from transparency.policy.judge import Judgement
 from transparency.statements.certificates import with_collateral
@@ -95,7 +95,7 @@ class Intake:
 
     def give_up(self) -> None:
         """The store failed: tell everyone who waits."""
-        tell(future for _, future in self._waiting)
+        _give_up(future for _, future in self._waiting)
         self._waiting.clear()
         self._to_drain.set()
 
@@ -109,7 +109,7 @@ class Intake:
         try:
             await self._sequencer.write(lambda: self._store.intake_add(rows))
         except BaseException:
-            tell(future for _, future in taken)
+            _give_up(future for _, future in taken)
             raise
         finally:
             self._waiting_bytes -= size
@@ -172,3 +172,9 @@ class Intake:
         self._forgot = self._clock()
         before = self._forgot - KEEP_FAILED_SECONDS
         await self._sequencer.write(lambda: self._store.intake_forget(before))
+
+
+def _give_up(waiting: Iterable[asyncio.Future[Any]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_exception(stopped())

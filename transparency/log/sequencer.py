@@ -6,7 +6,7 @@ Ownership
   generation. All decisions are taken there, between batches, so they need no lock.
 * The *writer* (writer.py) has the appender and every write to the store, in the order the event loop hands them over:
   batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
-  one flush, thousands share one.
+  one flush, thousands share one. The patient, who come by hundreds over one connection, wait for one another.
 
 Order of decisions for a batch, at one decision time (the next head's):
 1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
@@ -31,10 +31,10 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from transparency.errors import (
     GoneError,
@@ -61,6 +61,9 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 INDEX_EVERY = 65_536
 INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
+# A commit of so many costs each as little as one of more; it is not put off for longer than this.
+PATIENT_ENOUGH = 256
+PATIENT_SECONDS = 0.02
 _T = TypeVar("_T")
 
 
@@ -103,6 +106,9 @@ class Sequencer:
         self.failed: BaseException | None = None
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
+        # Whether the queue is to be committed now, and what says so when its patience is over.
+        self._due = False
+        self._patience: asyncio.TimerHandle | None = None
         self._in_flight: dict[Entry, _Waiting] = {}
         self._recent = Recent()
         # Filled by the intake, see there; emptied here when a commit removed the row.
@@ -180,6 +186,8 @@ class Sequencer:
         waiting = self._in_flight.get(candidate.statement.entry)
         if waiting is not None:
             waiting.told.append(told)
+            if not candidate.patient:
+                self._make_due()
         else:
             self._enqueue(candidate, told)
 
@@ -203,6 +211,13 @@ class Sequencer:
         self._queue.append(waiting)
         self._queued_bytes += size
         self.counters.accepted += 1
+        if not candidate.patient or len(self._queue) >= PATIENT_ENOUGH:
+            self._make_due()
+        elif self._patience is None and not self._due:
+            self._patience = asyncio.get_running_loop().call_later(PATIENT_SECONDS, self._make_due)
+
+    def _make_due(self) -> None:
+        self._due = True
         self._work.set()
 
     def refuse_if_closed(self) -> None:
@@ -216,7 +231,7 @@ class Sequencer:
             while True:
                 if self.keeper is not None and self.keeper.waiting:
                     await self.keeper.keep_some()
-                if self._queue:
+                if self._queue and (self._due or self._stopping):
                     await self._flush_batch()
                     await asyncio.sleep(0)  # a batch may have been committed in place: read what came in meanwhile
                 elif self.keeper is None or not self.keeper.waiting:
@@ -240,6 +255,10 @@ class Sequencer:
     async def _flush_batch(self) -> None:
         time = self._appender.decision_time()
         batch = self._take(time)
+        self._due = bool(self._queue)
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
         if not batch:
             return
         new = [waiting.new for waiting in batch]
@@ -370,12 +389,6 @@ class Sequencer:
 
 def stopped() -> StoreError:
     return StoreError("the log has stopped because its storage failed")
-
-
-def tell(waiting: Iterable[asyncio.Future[Any]]) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_exception(stopped())
 
 
 def overloaded() -> OverloadedError:

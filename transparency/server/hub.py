@@ -67,7 +67,8 @@ class Hub:
             if handed.client is not None:
                 service.limiter.admit(handed.client, handed.rate)
             service.log.sequencer.enqueue(
-                Candidate(handed, handed.judgement), partial(self._ended, link, handed.number, handed.entry)
+                Candidate(handed, handed.judgement, patient=handed.patient),
+                partial(self._ended, link, handed.number, handed.entry),
             )
         except TransparencyError as error:
             self._refuse(link, handed.number, error)
