@@ -16,13 +16,16 @@ from tests.cli.conftest import ISS, Run, running, shell
 from tests.log.clusters import database
 from transparency.cli.exits import Exit
 from transparency.log.folder import Config
+from transparency.testing.postgres import PostgresServer
 
 
 @pytest.fixture
 def urls() -> Iterator[list[str]]:
-    """A database for the log, and one for its mark."""
+    """A database for the log, and one in another server for its mark."""
     with ExitStack() as stack:
-        yield [stack.enter_context(database()) for _ in range(2)]
+        elsewhere = PostgresServer.start()
+        stack.callback(elsewhere.remove)
+        yield [stack.enter_context(database()), elsewhere.new_database()]
 
 
 def ready(url: str) -> dict[str, Any]:
@@ -71,17 +74,17 @@ def test_options_of_a_cluster_go_with_a_database(folder: Path, run: Run, good: R
     assert run("serve", "--data", folder / "log", "--port", "0", *flags).exit_code == Exit.USAGE
 
 
-def test_the_mark_is_not_kept_in_the_log_s_own_database(folder: Path, run: Run, good: Run, urls: list[str]) -> None:
-    good("init", "--data", folder / "log", "--db", urls[0])
+def test_the_mark_is_not_kept_in_the_log_s_own_database(folder: Path, run: Run, good: Run, postgres_url: str) -> None:
+    good("init", "--data", folder / "log", "--db", postgres_url)
 
-    refused = run("serve", "--data", folder / "log", "--port", "0", "--watermark", urls[0])
+    refused = run("serve", "--data", folder / "log", "--port", "0", "--watermark", postgres_url)
 
     assert refused.exit_code == Exit.NEGATIVE
     assert "another database server" in refused.output
 
 
-def test_what_an_operator_accepts_has_one_form(folder: Path, run: Run, good: Run, urls: list[str]) -> None:
-    good("init", "--data", folder / "log", "--db", urls[0])
+def test_what_an_operator_accepts_has_one_form(folder: Path, run: Run, good: Run, postgres_url: str) -> None:
+    good("init", "--data", folder / "log", "--db", postgres_url)
 
     for text in ("5", "05:" + "a" * 64, "5:" + "A" * 64, "5:" + "a" * 63, " 5:" + "a" * 64):
         assert run("serve", "--data", folder / "log", "--port", "0", "--accept-failover", text).exit_code == Exit.USAGE

@@ -14,7 +14,8 @@ from tests.faults.ledger import Ledger
 from tests.log.clusters import MadeCluster, database, make_cluster
 from transparency.errors import LogUnusableError, OverloadedError
 from transparency.log.cluster import ClusterLog
-from transparency.log.cluster_lead import Accepted, FailoverError
+from transparency.log.cluster_lead import Accepted
+from transparency.log.lease_table import FailoverError
 from transparency.log.postgres import PostgresStore
 from transparency.testing.postgres import PostgresServer
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from transparency.log import postgres_schema
 from transparency.log.appender import Clock
 from transparency.log.cluster import ClusterLog
 from transparency.log.cluster_lead import Accepted, ClusterSettings, Vouching
 from transparency.log.cluster_open import open_store
 from transparency.log.log import system_clock
-from transparency.log.postgres import PostgresStore
-from transparency.log.sqlite import SqliteStore
-from transparency.log.store import Commit, NewEntry
-from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.testing import MadeLog, make_log
 from transparency.testing.postgres import PostgresServer, shared_server
 
@@ -35,7 +30,6 @@ class MadeCluster:
         path = self.made.data.parent / name / "log"
         if not path.exists():
             shutil.copytree(self.made.data, path)
-            (path / "log.sqlite").unlink()
         return path
 
     def node(self, name: str, *, accepted: Accepted | None = None, read_url: str | None = None) -> ClusterLog:
@@ -48,18 +42,7 @@ class MadeCluster:
 
 def make_cluster(path: Path, url: str, *, mark_url: str | None = None, clock: Clock = system_clock) -> MadeCluster:
     """A new log in the empty database at *url*."""
-    made = make_log(path / "made", clock=clock)
-    postgres_schema.create(url, EMPTY_ROOT)
-    with closing(SqliteStore.for_reading(made.data / "log.sqlite")) as old, closing(PostgresStore(url)) as new:
-        head = old.newest_head()
-        tile = old.tile(0, 0)
-        assert head is not None
-        assert tile is not None
-        entries = [
-            NewEntry(row.entry, row.kind, row.generation, row.tbs_digest, row.statement) for row in old.entries(0, 2)
-        ]
-        new.commit(Commit(new.take_over(), entries, {(0, 0): tile}, head))
-    return MadeCluster(url, made, mark_url)
+    return MadeCluster(url, make_log(path / "made", clock=clock, db=url), mark_url)
 
 
 @contextmanager

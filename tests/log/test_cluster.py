@@ -12,8 +12,9 @@ import psycopg
 import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
-from transparency.errors import NotLeadingError, OverloadedError, RefusedError
+from transparency.errors import NotLeadingError, OverloadedError, RefusedError, StoreError
 from transparency.log.cluster import ClusterLog
+from transparency.log.durable import DurableFile
 from transparency.log.log import Found
 from transparency.log.role import Role
 from transparency.statements.receipt import Receipt
@@ -171,6 +172,44 @@ async def test_a_leader_whose_lease_was_taken_steps_down_and_who_waits_does_not_
         assert len(indexes) == 50
         await until(lambda: one.leads != two.leads)
         assert one.newest_head().size >= 52
+
+
+async def test_a_leader_that_fails_while_it_stops_is_closed_once(
+    cluster: MadeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor that is closed a second time may be somebody else's by then, who would wait on it for ever."""
+    closed: list[int] = []
+    close = DurableFile.close
+
+    def counting(file: DurableFile) -> None:
+        closed.append(id(file))
+        close(file)
+
+    monkeypatch.setattr(DurableFile, "close", counting)
+    log = cluster.node("one")
+    await log.start()
+    leader = log._leader
+    assert leader is not None
+    closed.clear()  # of those that only looked
+
+    stopping = asyncio.ensure_future(log.stop())
+    await asyncio.sleep(0)
+    leader.fail(StoreError("its database went away"))
+    await stopping
+
+    assert len(closed) == 1
+    assert not log._keeper._thread.is_alive(), "nobody renews the lease any more"
+
+
+async def test_a_leader_that_is_stopped_while_it_starts_leaves_nothing_running(cluster: MadeCluster) -> None:
+    log = cluster.node("one")
+    starting = asyncio.ensure_future(log.start(manifests=True))
+    await until(lambda: log.leads)  # it has begun to
+    await log.stop()
+    await asyncio.wait([starting])
+    starting.exception()
+
+    assert {task.get_name() for task in asyncio.all_tasks()}.isdisjoint({"manifests", "sequencer", "intake"})
 
 
 async def test_a_database_that_was_away_is_used_again(cluster: MadeCluster) -> None:

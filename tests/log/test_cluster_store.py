@@ -103,6 +103,30 @@ def test_a_store_is_not_closed_under_a_thread_that_uses_it(server: Server, stead
     assert closed.wait(20)
 
 
+def test_another_is_opened_while_somebody_still_uses_the_one_that_failed(server: Server, steady: Store) -> None:
+    """A scan may take minutes; nobody else is told to come back for so long."""
+    inside, go_on = threading.Event(), threading.Event()
+    first = server.opened[0]
+
+    def slow() -> Tip:
+        inside.set()
+        go_on.wait(20)
+        return server.content.tip()
+
+    first.tip = slow  # type: ignore[method-assign]
+    reading = threading.Thread(target=steady.tip)
+    reading.start()
+    assert inside.wait(20)
+    first.fail("take_over", Fault.FAILS)
+    with pytest.raises(OverloadedError):
+        steady.take_over()
+
+    assert answers(steady) == server.content.tip()
+
+    go_on.set()
+    reading.join(20)
+
+
 def test_rows_of_a_store_that_has_failed_meanwhile_are_not_read_on(server: Server, steady: Store) -> None:
     rows = steady.heads()
     server.opened[0].fail("take_over", Fault.FAILS)
@@ -114,12 +138,15 @@ def test_rows_of_a_store_that_has_failed_meanwhile_are_not_read_on(server: Serve
         next(rows)
 
 
-def test_a_leader_commits_nothing_once_it_does_not_believe_in_its_lease() -> None:
+def test_a_leader_writes_nothing_once_it_does_not_believe_in_its_lease() -> None:
     store = MemoryStore()
     leaders = LeadersStore.of(store, lambda: False)
-    tip = leaders.take_over()
+    tip = store.take_over()
 
     with pytest.raises(StoreError, match="lease"):
         leaders.commit(Commit(tip, (), {}, None))  # type: ignore[arg-type]
+    for write in ("erase", "scrub", "note_erased", "intake_add", "intake_fail", "intake_remove", "intake_forget"):
+        with pytest.raises(StoreError, match="lease"):
+            getattr(leaders, write)
 
-    assert store.tip() == tip
+    assert leaders.tip() == store.tip() == tip

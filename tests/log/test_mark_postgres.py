@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Protocol
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
 from transparency.log.mark import MarkValue
@@ -100,6 +102,39 @@ def test_marks_of_several_logs_share_a_store(opened: Opening) -> None:
     other = opened(first=FIRST, origin="log.example/two")
 
     assert other.value == FIRST
+
+
+def test_a_server_that_the_log_is_on_is_refused(url: str) -> None:
+    """Also as a standby, or by another name: all of these have one number."""
+    with psycopg.connect(url) as session:
+        row = session.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+    assert row is not None
+
+    with pytest.raises(LogUnusableError, match="another database server"):
+        PostgresMark.open(url, ORIGIN, 1, Place(row[0], 1), FIRST)
+
+
+def test_a_server_that_may_forget_the_mark_is_refused(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(f"ALTER DATABASE {conninfo_to_dict(url)['dbname']} SET synchronous_commit = off")
+
+    with pytest.raises(LogUnusableError, match="synchronous_commit"):
+        PostgresMark.open(url, ORIGIN, 1, HERE, FIRST)
+
+
+def test_a_mark_that_its_own_standby_may_lack_is_not_written(opened: Opening) -> None:
+    """PostgreSQL ends the wait for a standby with a warning, and says that it is done."""
+    mark = opened(first=FIRST)
+    mark._connection.execute(
+        "CREATE FUNCTION pg_temp.warn() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NEW; END$$"
+    )
+    mark._connection.execute(
+        "CREATE TRIGGER warns BEFORE UPDATE ON transparency_mark FOR EACH ROW EXECUTE FUNCTION pg_temp.warn()"
+    )
+
+    with pytest.raises(StoreError, match="canceling wait"):
+        mark.write(MarkValue(5, b"\2" * 32))
 
 
 def test_a_store_that_cannot_be_reached_is_said_in_one_line_without_its_password() -> None:

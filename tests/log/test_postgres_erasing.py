@@ -77,6 +77,19 @@ def test_a_scrub_under_which_another_took_over_leaves_everything_as_it_was(url: 
     assert tables == (0,)
 
 
+def test_what_another_erases_meanwhile_stays_erased(url: str, store: PostgresStore) -> None:
+    """As the leader does that has overtaken the one that scrubs."""
+    store.commit(batch_of(store.take_over(), 3))
+    with psycopg.connect(url, autocommit=True) as session, ThreadPoolExecutor(1) as sequencer:
+        with session.transaction():
+            session.execute("UPDATE statements SET statement = '' WHERE idx = 1")
+            scrubbing = sequencer.submit(store.scrub)
+            _wait_for(session, "SELECT 1 FROM pg_locks WHERE NOT granted")
+        assert scrubbing.result(30) == ""
+
+    assert [row.erased for row in store.entries(0, 3)] == [False, True, False]
+
+
 def test_a_scrub_that_cannot_have_the_tables_says_so(url: str, store: PostgresStore) -> None:
     store._writer.execute("SET lock_timeout = '50ms'")
     with psycopg.connect(url, autocommit=True) as session, session.transaction():

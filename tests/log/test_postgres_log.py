@@ -14,23 +14,18 @@ from transparency.log import stores
 from transparency.log.admin import open_admin
 from transparency.log.audit_sources import FolderSource
 from transparency.log.backup import backup, restore
-from transparency.log.create import create_log
 from transparency.log.folder import Config, Folder
 from transparency.log.fsck import fsck
+from transparency.log.lease_table import FailoverError
+from transparency.log.migrate import migrate
 from transparency.log.opening import open_log
-from transparency.testing import FakeClock, MadeLog, SampleIssuer, running
+from transparency.testing import MadeLog, make_log, running
 from transparency.testing.postgres import PostgresServer, shared_server
-
-
-def _make(path: Path, url: str) -> MadeLog:
-    clock, issuer = FakeClock(), SampleIssuer()
-    created = create_log(path, clock=clock, issuers=(issuer.as_policy_issuer(),), db=url)
-    return MadeLog(path, created.watermark, issuer, clock)
 
 
 @pytest.fixture
 def made(tmp_path: Path, postgres_url: str) -> MadeLog:
-    return _make(tmp_path / "log", postgres_url)
+    return make_log(tmp_path / "log", db=postgres_url)
 
 
 async def _grow(made: MadeLog, count: int) -> None:
@@ -53,7 +48,7 @@ async def test_a_log_in_postgresql_runs_is_opened_again_and_is_clean(made: MadeL
 
 
 def test_the_folder_names_the_database_without_a_password_and_has_no_tree(tmp_path: Path, postgres_url: str) -> None:
-    made = _make(tmp_path / "log", f"{postgres_url}&password=hush-hush")
+    made = make_log(tmp_path / "log", db=f"{postgres_url}&password=hush-hush")
 
     assert Config.read(Folder(made.data).config).db == postgres_url
     assert not Folder(made.data).database.exists()
@@ -107,6 +102,50 @@ def test_a_database_put_back_to_an_older_state_is_refused(made: MadeLog, postgre
         made.open()
 
 
+@pytest.mark.parametrize("command", ["open", "migrate"])
+def test_a_database_that_failed_over_is_refused_to_commands_too(
+    made: MadeLog, tmp_path: Path, postgres_url: str, command: str
+) -> None:
+    """It may be a standby that lagged, and the mark in this machine's file older still."""
+    with psycopg.connect(postgres_url) as session:
+        session.execute("UPDATE lease SET timeline = timeline + 1")  # somebody led it on the primary that is gone
+
+    with pytest.raises(FailoverError, match="--accept-failover 2:"):
+        made.open() if command == "open" else migrate(made.data, tmp_path / "file", None)
+
+
+def test_a_command_is_held_against_the_mark_that_all_nodes_share(
+    made: MadeLog, postgres_url: str, server: PostgresServer
+) -> None:
+    """What another node released is there, and not in this machine's file."""
+    mark_url = server.new_database()
+    config = Config.read(Folder(made.data).config)
+    replace(config, watermark_db=mark_url).write(Folder(made.data).config)
+    asyncio.run(_grow(made, 3))
+    with psycopg.connect(mark_url) as session:
+        row = session.execute("UPDATE transparency_mark SET size = size + 1 RETURNING size").fetchone()
+    assert row is not None
+    assert row[0] > 3
+
+    with pytest.raises(LogUnusableError, match="an older copy was put back"):
+        made.open()
+    with psycopg.connect(postgres_url) as session:
+        session.execute("UPDATE lease SET timeline = timeline + 1")
+        session.commit()
+    with psycopg.connect(mark_url) as session:
+        session.execute("UPDATE transparency_mark SET size = size - 1")
+        session.commit()
+    made.open()._opened.close()  # the mark vouches for it
+
+
+def test_a_log_whose_nodes_share_a_mark_does_not_go_into_a_file(made: MadeLog, tmp_path: Path) -> None:
+    config = Config.read(Folder(made.data).config)
+    replace(config, watermark_db="postgresql://elsewhere/mark").write(Folder(made.data).config)
+
+    with pytest.raises(LogUnusableError, match="could both go on"):
+        migrate(made.data, tmp_path / "file", None)
+
+
 def test_copies_of_a_database_are_its_own_tools_matter(made: MadeLog, tmp_path: Path) -> None:
     with pytest.raises(LogUnusableError, match="pg_basebackup"):
         backup(made.data, tmp_path / "copy")
@@ -116,7 +155,7 @@ def test_copies_of_a_database_are_its_own_tools_matter(made: MadeLog, tmp_path: 
 
 def test_who_leads_elsewhere_is_not_stopped_by_a_command(made: MadeLog, postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as session:
-        session.execute("INSERT INTO lease VALUES (1, 'node-3', 1, now() + interval '1 hour', 0, 0, 2)")
+        session.execute("UPDATE lease SET holder = 'node-3', expires = now() + interval '1 hour'")
 
     with pytest.raises(NotLeadingError, match="node-3 leads this log"):
         made.open()
@@ -130,9 +169,9 @@ def test_an_init_that_fails_leaves_no_tables(
     with monkeypatch.context() as patch:
         patch.setattr("transparency.log.create.publish_folder", _no_space)
         with pytest.raises(OSError, match="no space"):
-            _make(tmp_path / "log", postgres_url)
+            make_log(tmp_path / "log", db=postgres_url)
 
-    _make(tmp_path / "log", postgres_url)
+    make_log(tmp_path / "log", db=postgres_url)
 
 
 def _no_space(*_: object) -> None:
@@ -150,7 +189,7 @@ def test_a_log_in_a_file_is_not_taken_for_one_in_a_database(tmp_path: Path, post
 async def test_a_server_that_dies_stops_the_log_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     server = PostgresServer.start()
     try:
-        made = _make(tmp_path / "log", server.new_database())
+        made = make_log(tmp_path / "log", db=server.new_database())
         log = made.open()
         await log.start()
         places = [(await log.register(made.issuer.sign(b"%d" % n))).index for n in range(20)]

@@ -16,7 +16,7 @@ from transparency.log.postgres import PostgresStore
 from transparency.log.postgres_connection import check_url, password_of, without_password
 from transparency.log.store import IntakeRow, Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
-from transparency.testing.postgres import PostgresServer
+from transparency.testing.postgres import PostgresServer, shared_server
 
 
 @pytest.fixture
@@ -156,6 +156,25 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     with pytest.raises(LogUnusableError, match="cannot be reached") as caught:
         PostgresStore("postgresql://user:hush-hush@127.0.0.1:1/name?sslpassword=hush-hush")
     assert "hush-hush" not in str(caught.value)
+
+
+def test_why_it_cannot_be_reached_is_told_in_one_line() -> None:
+    """Who has to mend it needs to know what; a password that ends in the host's name is not repeated."""
+    server, told = shared_server(), {}
+    for what, url in {
+        "database": server.url("nothing"),
+        "user": server.tcp_url().replace("postgres@", "somebody:hush-hush@"),
+        "port": "postgresql://user:hush-hush@127.0.0.1:1/name",
+        "host": "postgresql://user:hush@hush-hush.invalid/name",
+    }.items():
+        with pytest.raises(LogUnusableError) as caught:
+            PostgresStore(url)
+        told[what] = str(caught.value).partition("cannot be reached at ")[2].partition(": ")[2]
+
+    assert told["database"] == 'database "nothing" does not exist'
+    assert told["user"] == 'role "somebody" does not exist'
+    assert told["port"] == "Connection refused"
+    assert told["host"] == "its host is not known"
 
 
 @pytest.mark.parametrize("url", ["", "log.sqlite", "mysql://a/b", "postgresql://[::1/name", "postgresql:/a"])

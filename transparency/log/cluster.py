@@ -13,9 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,8 +24,7 @@ from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place
 from transparency.log.cluster_bell import Listener, Ringer
-from transparency.log.cluster_connection import connect, passing
-from transparency.log.cluster_follow import Follower, NodeParts, newest_documents
+from transparency.log.cluster_follow import Follower, NodeParts, newer_in_force
 from transparency.log.cluster_handover import HandOver
 from transparency.log.cluster_lead import READS_ONLY, ClusterSettings, Leading, OpenStore, prepare
 from transparency.log.cluster_leader import Leader, Surroundings
@@ -47,6 +44,7 @@ from transparency.log.log import Log, system_clock
 from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened
 from transparency.log.operations import operation_candidate
+from transparency.log.postgres_connection import BRIEF, connect, passing
 from transparency.log.role import Role
 from transparency.log.sequencer import Sequencer
 from transparency.log.store import Store, Tip
@@ -72,8 +70,8 @@ class ClusterLog(Log):
         self._parts = parts
         self._settings = settings
         self._open_store = open_store
-        self.name = settings.name or f"{socket.gethostname()}:{os.getpid()}"
-        self.holder = f"{self.name[:40]} {secrets.token_hex(6)}"
+        # As pg_stat_activity can show it: by this name the next leader ends its sessions.
+        self.holder = f"{settings.name[:40].encode('ascii', 'replace').decode()} {secrets.token_hex(6)}"
         self.role = Role.FRONT_END
         # Who leads, as far as is known; "" if nobody does.
         self.leader = ""
@@ -84,7 +82,7 @@ class ClusterLog(Log):
         self._scans = Scans(parts.store, None if read_url is None else lambda: open_store(read_url, READS_ONLY))
         self._failure: TransparencyError | None = None
         self._tasks = Tasks()
-        session = partial(connect, settings.url, _SESSION)
+        session = partial(connect, settings.url, _SESSION, BRIEF)
         self._ringer = Ringer(session)
         self._listener = Listener(session, _BELLS, self._on_bell)
         self._keeper = LeaseKeeper(session, self.holder, self, candidate=settings.candidate)
@@ -148,22 +146,29 @@ class ClusterLog(Log):
 
     async def stop(self) -> None:
         """As a log's: what it queued is committed. The lease is released, so that another leads at once."""
-        if self._node is not None:
-            self._node.stopping = True
+        try:
+            if self._node is not None:
+                await self._stop_leading(self._node)
+        finally:
+            await self._tasks.wait(STOP_SECONDS)
+            await self._follower.stop()
+            if self._hand_over is not None:
+                await self._hand_over.stop()
+                await asyncio.to_thread(self._listener.stop, STOP_SECONDS)
+                await asyncio.to_thread(self._ringer.stop, STOP_SECONDS)
+            self._scans.close()
+            self._opened.close()
+
+    async def _stop_leading(self, node: NodeSequencer) -> None:
+        node.stopping = True
+        try:
             leader = self._leader
             if leader is not None:
                 await leader.stop()
                 self._forget_leader()
+        finally:
             await asyncio.to_thread(self._keeper.stop, STOP_SECONDS)
             self._ringer.ring(bells.LEASE)
-        await self._tasks.wait(STOP_SECONDS)
-        await self._follower.stop()
-        if self._hand_over is not None:
-            await self._hand_over.stop()
-            await asyncio.to_thread(self._listener.stop, STOP_SECONDS)
-            await asyncio.to_thread(self._ringer.stop, STOP_SECONDS)
-        self._scans.close()
-        self._opened.close()
 
     # -- what a log is asked -------------------------------------------------------------------------------------
 
@@ -224,9 +229,14 @@ class ClusterLog(Log):
     def lease_unreachable(self, reason: str) -> None:
         _logger.warning("the database of this log cannot be asked who leads: %s", reason)
 
+    def lease_alive(self, answer: Callable[[], None]) -> None:
+        self._soon(answer)
+
     async def _begin_to_lead(self, taken: Taken) -> None:
+        believes = partial(self._keeper.believes, taken.tip.epoch)
+
         def open_store() -> Store:
-            return LeadersStore.of(self._open_store(self._settings.url, self.holder), self._keeper.believes)
+            return LeadersStore.of(self._open_store(self._settings.url, self.holder), believes)
 
         parts = self._parts
         try:
@@ -241,7 +251,7 @@ class ClusterLog(Log):
                 _logger.warning("this node has the lease and cannot lead: %s", error)
                 self._keeper.give_up(taken.tip.epoch, PAUSE_SECONDS)
         else:
-            if self._keeper.believes() and not self.node.stopping:
+            if believes() and not self.node.stopping and self._failure is None:
                 await self._lead(leading)
             else:
                 self._keeper.give_up(taken.tip.epoch, PAUSE_SECONDS)
@@ -338,13 +348,10 @@ class ClusterLog(Log):
 
     async def refresh_in_force(self) -> bool:
         """Read what is in force from the store, if it is another than what is known here; whether it was."""
-        now, config = self._in_force, self._parts.config
-        newest = await asyncio.to_thread(newest_documents, self._store)
-        if newest == (now.policy.index, now.keys.index) or self.leads:
+        newer = await asyncio.to_thread(newer_in_force, self._parts, self._in_force)
+        if newer is None or self.leads:
             return False
-        in_force = await asyncio.to_thread(load_in_force, self._store, config.origin, config.policy_key)
-        if not self.leads:
-            super()._put_in_force(in_force)
+        super()._put_in_force(newer)
         return True
 
     def _put_in_force(self, in_force: InForce) -> None:

@@ -8,14 +8,17 @@ lock that PostgreSQL takes for them.
 from __future__ import annotations
 
 import contextlib
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import psycopg
 from psycopg import sql
+
+from transparency.errors import TransparencyError
+from transparency.log.postgres_connection import Connection
 
 INTAKE: Final = "transparency_intake"
 """There are rows for the leader."""
@@ -29,7 +32,7 @@ LEASE: Final = "transparency_lease"
 """The lease was released."""
 
 _PAUSE_SECONDS: Final = 0.25
-Connect = Callable[[], psycopg.Connection[Any]]
+Connect = Callable[[], Connection]
 Heard = Callable[[str, str], None]
 
 
@@ -63,7 +66,7 @@ class Ringer:
             self._changed.notify()
 
     def _run(self) -> None:
-        connection: psycopg.Connection[Any] | None = None
+        connection: Connection | None = None
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._due or self._stopping)
@@ -75,7 +78,7 @@ class Ringer:
                     connection = self._connect()
                 for bell, said in due.items():
                     connection.execute("SELECT pg_notify(%s, %s)", (bell, said))
-            except psycopg.Error:
+            except (psycopg.Error, TransparencyError):
                 # Who would have heard it looks by itself.
                 _close(connection)
                 connection = None
@@ -110,7 +113,7 @@ class Listener:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            connection: psycopg.Connection[Any] | None = None
+            connection: Connection | None = None
             try:
                 connection = self._connect()
                 for bell in self._bells:
@@ -118,19 +121,23 @@ class Listener:
                 for bell in self._bells:
                     self._heard(bell, "")  # what was rung before is worth a look, too
                 self._listen(connection)
-            except (psycopg.Error, OSError):
+            except (psycopg.Error, TransparencyError, OSError):
                 self._stopping.wait(_PAUSE_SECONDS)
             finally:
                 _close(connection)
 
-    def _listen(self, connection: psycopg.Connection[Any]) -> None:
-        while not self._stopping.is_set():
-            select.select([connection.fileno(), self._its.fileno()], [], [])
-            for notice in connection.notifies(timeout=0):
-                self._heard(notice.channel, notice.payload)
+    def _listen(self, connection: Connection) -> None:
+        # Not select(), which knows no descriptor above 1,023: a server has a connection for each client.
+        with selectors.DefaultSelector() as selector:
+            for each in (connection, self._its):
+                selector.register(each, selectors.EVENT_READ)
+            while not self._stopping.is_set():
+                selector.select()
+                for notice in connection.notifies(timeout=0):
+                    self._heard(notice.channel, notice.payload)
 
 
-def _close(connection: psycopg.Connection[Any] | None) -> None:
+def _close(connection: Connection | None) -> None:
     if connection is not None:
         with contextlib.suppress(psycopg.Error):
             connection.close()

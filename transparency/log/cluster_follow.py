@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from transparency.errors import LogUnusableError, TransparencyError
-from transparency.log.documents import InForce
+from transparency.log.documents import InForce, load_in_force
 from transparency.log.folder import Config, Folder, Ownership
 from transparency.log.lease_table import Seen
 from transparency.log.store import Kind, Store, Tip
@@ -45,11 +45,14 @@ class NodeParts:
         self.head_time = time
 
 
-def newest_documents(store: Store) -> tuple[int, int]:
-    """Where the policy and the key set stand that are in force."""
+def newer_in_force(parts: NodeParts, known: InForce) -> InForce | None:
+    """What is in force by the store, if it is another than what is *known*. For a thread."""
+    store, config = parts.store, parts.config
     size = store.tip().size
-    policy, keys = (store.newest_documents(kind, size, 1) for kind in (Kind.POLICY, Kind.KEYS))
-    return policy[0].index, keys[0].index
+    newest = [store.newest_documents(kind, size, 1)[0].index for kind in (Kind.POLICY, Kind.KEYS)]
+    if newest == [known.policy.index, known.keys.index]:
+        return None
+    return load_in_force(store, config.origin, config.policy_key)
 
 
 class Follows(Protocol):

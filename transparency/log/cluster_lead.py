@@ -14,22 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from transparency.errors import LogUnusableError, TipMovedError
+from transparency.errors import TipMovedError
 from transparency.log.appender import Appender, Clock
 from transparency.log.documents import InForce
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
-from transparency.log.lease_table import Taken
+from transparency.log.lease_table import Taken, failed_over
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.mark_postgres import PostgresMark
 from transparency.log.opening import INIT_SIZE, make_ready, open_file_mark, wanted_key
 from transparency.log.store import Store, Tip
-
-ACCEPT: Final = "--accept-failover"
-
-
-class FailoverError(LogUnusableError):
-    """The database is another than the one that was last written to, and nobody vouches for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +99,7 @@ def _check_vouched(tip: Tip, taken: Taken, vouching: Vouching) -> None:
         return  # with a mark in another store it is held against that in a moment
     if accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root):
         return
-    before = taken.before
-    raise FailoverError(
-        f"the database is on timeline {taken.now.timeline} of server {taken.now.server}, and was on timeline "
-        f"{before.timeline if before else 0} of server {before.server if before else 0} when it was last written to: a "
-        "standby was promoted, and it may lack what was acknowledged. It has "
-        f"{tip.size} entries. If you know that this is all (docs/cluster.md), say so: "
-        f"{ACCEPT} {tip.size}:{tip.root.hex()}"
-    )
+    raise failed_over(taken)
 
 
 def _file_has(path: Path, origin: str, value: MarkValue) -> bool:

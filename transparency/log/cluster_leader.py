@@ -53,9 +53,11 @@ class Leader:
         self.intake = SharedIntake(
             leading.store, self.sequencer, around.sequence, around.clock, around.pending, around.candidate, around.ring
         )
+        self._starting = asyncio.Lock()
+        self._closed = False
         self.manifests = Manifests(around.store, around.origin, around.published, around.operate, around.clock)
         self.erasures = Erasures(
-            around.store, Folder(around.folder), around.origin, around.operate, self.sequencer, around.clock
+            leading.store, Folder(around.folder), around.origin, around.operate, self.sequencer, around.clock
         )
         self.sequencer.on_published.append(self.manifests.grown)
 
@@ -64,28 +66,37 @@ class Leader:
         return self._leading.appender.tip
 
     async def start(self) -> None:
-        self.sequencer.start()
-        self.sequencer.some_erased = await asyncio.to_thread(any_erasure, self._around.store)
-        await self.erasures.take_up()
-        await self.intake.start()
-        if self._makes_manifests:
-            self.manifests.start()
+        async with self._starting:
+            self.sequencer.start()
+            self.sequencer.some_erased = await asyncio.to_thread(any_erasure, self._around.store)
+            await self.erasures.take_up()
+            await self.intake.start()
+            if self._makes_manifests:
+                self.manifests.start()
 
     async def stop(self) -> None:
+        async with self._starting:  # what a start that is under way begins must be ended, too
+            pass
         await self.intake.stop()
         await self.erasures.settle()
         await self.manifests.stop(cover=self.sequencer.alive)
         await self.sequencer.stop()
-        await asyncio.to_thread(self._leading.close)
+        await self._close()
 
     def fail(self, error: BaseException) -> None:
         self.sequencer.fail(error)
 
     async def retire(self) -> None:
         """After it failed: wait for what is under way, and close."""
-        with contextlib.suppress(TransparencyError):
-            await self.intake.stop()
-            await self.manifests.stop(cover=False)
-            await self.sequencer.stop()
-        with contextlib.suppress(TransparencyError):
+        async with self._starting:
+            pass
+        for ending in (self.intake.stop(), self.manifests.stop(cover=False), self.sequencer.stop()):
+            with contextlib.suppress(TransparencyError):
+                await ending
+        await self._close()
+
+    async def _close(self) -> None:
+        """Once, whichever way it ends, and be it both: a descriptor that is closed twice may be somebody else's."""
+        if not self._closed:
+            self._closed = True
             await asyncio.to_thread(self._leading.close)

@@ -13,6 +13,7 @@ from transparency.log import stores
 from transparency.log.cluster import ClusterLog
 from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching
 from transparency.log.folder import Config, Folder, Passphrase
+from transparency.log.mark_postgres import SAME_SERVER
 from transparency.log.postgres import PostgresStore
 from transparency.log.store import Store
 
@@ -53,9 +54,7 @@ def open_node(
     if url is None:
         raise LogUnusableError(f"{data} does not name a database; give it with --db")
     if config.watermark_db is not None and config.watermark_db == config.db:
-        raise LogUnusableError(
-            "the high-water mark must lie in another database server than the log, or it is rolled back with it"
-        )
+        raise LogUnusableError(SAME_SERVER)
     vouching = Vouching(file, mark_url or config.watermark_db, accepted)
     settings = ClusterSettings(url, vouching, name or f"{socket.gethostname()}:{os.getpid()}", candidate, read_db)
     log = ClusterLog.join(data, settings, open_store, passphrase=passphrase)

@@ -7,19 +7,24 @@ or that writes rows into the intake which it may write again, need not stop: it 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 from transparency.errors import OverloadedError, StoreError, TransparencyError
-from transparency.log.store import Commit, Store
+from transparency.log.store import Store
 
 _AGAIN_SECONDS: Final = 0.25
 _CLOSE_SECONDS: Final = 5.0
 # Longer than any statement may take.
 _UNUSED_SECONDS: Final = 60.0
+_WRITES: Final = frozenset(
+    {"commit", "intake_add", "intake_fail", "intake_remove", "intake_forget", "erase", "scrub", "note_erased"}
+)
 OpenStore = Callable[[], Store]
+_logger = logging.getLogger("transparency.cluster")
 
 
 def away() -> OverloadedError:
@@ -119,23 +124,30 @@ class SteadyStore:
         _close(store)
 
     def _reopen(self, failed: Store | None) -> None:
-        self._close(failed)
+        """First another: somebody may be using the failed one for long."""
         while not self._closed.wait(_AGAIN_SECONDS):
             try:
                 store = self._open()
             except TransparencyError:
                 continue
+            except Exception:  # without this thread the node would have no store any more
+                _logger.exception("a store could not be opened")
+                continue
             with self._lock:
-                if not self._closed.is_set():
+                taken = not self._closed.is_set()
+                if taken:
                     self._store = store
-                    return
-            _close(store)
+            if not taken:
+                _close(store)
+            break
+        self._close(failed)
 
 
 class LeadersStore:
-    """A store whose commits are refused as soon as the leader no longer believes in its lease.
+    """A store that nothing is written to any more as soon as the leader no longer believes in its lease.
 
-    The compare-and-swap would refuse them, too, once another leads. This is for the time before.
+    Once another leads, the compare-and-swap refuses commits, and the sessions of this store are ended. This is for the
+    time before.
     """
 
     def __init__(self, store: Store, believes: Callable[[], bool]) -> None:
@@ -146,12 +158,9 @@ class LeadersStore:
     def of(cls, store: Store, believes: Callable[[], bool]) -> Store:
         return cast("Store", cls(store, believes))
 
-    def commit(self, batch: Commit) -> None:
-        if not self._believes():
-            raise StoreError("the lease of this leader has run out")
-        self._store.commit(batch)
-
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        if name in _WRITES and not self._believes():
+            raise StoreError("the lease of this leader has run out")
         return getattr(self._store, name)
 
 

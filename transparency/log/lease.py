@@ -23,6 +23,8 @@ TTL_SECONDS: Final = 3.0
 RENEW_SECONDS: Final = 1.0
 # Who waits for a lease to end looks again this much after it should have: two that wait must not meet each time.
 LOOK_AGAIN_SECONDS: Final = 0.05
+# An event loop that has not turned for so long does nothing for the log: another node can.
+LOOP_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,30 @@
 
 It has a thread so that nothing the event loop does, or waits for, keeps a lease from being renewed; and a connection so
 that no transaction stands before a renewal. What it finds out it tells the event loop. It never sequences anything.
+
+An event loop that hangs, though, must not keep the lease: the keeper asks it for a sign of life beside each renewal,
+and gives up for it when none has come for ten seconds.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import psycopg
 
 from transparency.errors import TransparencyError
-from transparency.log.lease import Campaign
+from transparency.log.lease import LOOP_SECONDS, RENEW_SECONDS, Campaign
 from transparency.log.lease_table import LeaseTable, Seen, Taken
 from transparency.log.mark_postgres import Place
-from transparency.log.postgres_connection import words
+from transparency.log.postgres_connection import Connection, words
+
+_logger = logging.getLogger("transparency.cluster")
 
 
 class Told(Protocol):
@@ -28,9 +35,11 @@ class Told(Protocol):
     def lease_lost(self, reason: str) -> None: ...
     def lease_seen(self, seen: Seen) -> None: ...
     def lease_unreachable(self, reason: str) -> None: ...
+    def lease_alive(self, answer: Callable[[], None]) -> None:
+        """Have the event loop call *answer*."""
 
 
-Connect = Callable[[], psycopg.Connection[Any]]
+Connect = Callable[[], Connection]
 
 
 class LeaseKeeper:
@@ -56,12 +65,14 @@ class LeaseKeeper:
         self._campaign = Campaign()
         self._table: LeaseTable | None = None
         self._place: Place | None = None
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: Connection | None = None
         self._wake = threading.Event()
         self._stopping = False
         self._reachable = True
         self._looking = False
-        self._give_up: tuple[int, float] | None = None
+        self._give_ups: deque[tuple[int, float]] = deque()
+        # Since when the event loop owes a sign of life.
+        self._loop_asked: float | None = None
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
@@ -73,13 +84,13 @@ class LeaseKeeper:
         self._wake.set()
         self._thread.join(seconds)
 
-    def believes(self) -> bool:
-        """Whether this node may sequence at this moment. For any thread."""
-        return self._campaign.believes(self._clock())
+    def believes(self, epoch: int) -> bool:
+        """Whether this node may sequence in *epoch* at this moment. For any thread."""
+        return self._campaign.epoch == epoch and self._campaign.believes(self._clock())
 
     def give_up(self, epoch: int, pause: float = 0.0) -> None:
         """This node does not lead in *epoch*: release that lease, and ask for another after *pause* seconds."""
-        self._give_up = epoch, pause
+        self._give_ups.append((epoch, pause))
         self._wake.set()
 
     def look(self) -> None:
@@ -97,19 +108,25 @@ class LeaseKeeper:
     def _run(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            if self._give_up is not None:
-                (epoch, pause), self._give_up = self._give_up, None
-                if epoch == self._campaign.epoch:  # else it is lost already, and perhaps another one taken
-                    self._release(pause)
-            elif self._looking or self._campaign.rest(self._clock()) <= 0:
-                self._looking = False
-                self._ask_once()
-            if self._campaign.leading and not self.believes():
-                self._campaign.given_up(self._clock())
-                self._told.lease_lost("it could not be renewed in time")
+            self._turn()
             self._wake.wait(self._campaign.rest(self._clock()))
         self._release(0.0)
         self._disconnect()
+
+    def _turn(self) -> None:
+        while self._give_ups:
+            epoch, pause = self._give_ups.popleft()
+            if epoch == self._campaign.epoch:  # else it is lost already, and perhaps another one taken
+                self._release(pause)
+        if self._looking or self._campaign.rest(self._clock()) <= 0:
+            self._looking = False
+            if self._loop_turns():
+                self._ask_once()
+            else:
+                self._give_up_for_it()
+        if self._campaign.leading and not self._campaign.believes(self._clock()):
+            self._campaign.given_up(self._clock())
+            self._told.lease_lost("it could not be renewed in time")
 
     def _ask_once(self) -> None:
         asked = self._clock()
@@ -117,11 +134,17 @@ class LeaseKeeper:
             self._ask(asked)
             self._reachable = True
         except (psycopg.Error, TransparencyError) as error:
-            self._disconnect()
-            self._campaign.unanswered(asked)
-            if self._reachable:  # once, not every quarter of a second
-                self._told.lease_unreachable(words(error))
-            self._reachable = False
+            self._unanswered(asked, words(error) if isinstance(error, psycopg.Error) else str(error))
+        except Exception:  # without a keeper this node would never lead again
+            _logger.exception("asking for the lease failed")
+            self._unanswered(asked, "a fault of this program")
+
+    def _unanswered(self, asked: float, reason: str) -> None:
+        self._disconnect()
+        self._campaign.unanswered(asked)
+        if self._reachable:  # once, not every quarter of a second
+            self._told.lease_unreachable(reason)
+        self._reachable = False
 
     def _ask(self, asked: float) -> None:
         table = self._connected()
@@ -135,17 +158,35 @@ class LeaseKeeper:
                 self._told.lease_lost("another node has taken it")
             return
         seen = table.look()
-        if self._candidate and (seen is None or seen.left <= 0):
-            taken = table.take()
+        if self._candidate and seen.left <= 0:
+            taken = table.take(self._campaign.epoch)
             if taken is not None:
                 self._campaign.granted(asked, taken.tip.epoch)
                 self._place, self.leads = taken.now, False
                 self._told.lease_taken(taken)
                 return
             seen = table.look()
-        if seen is not None:
-            self._told.lease_seen(seen)
-        self._campaign.refused(asked, 0.0 if seen is None else seen.left)
+        self._told.lease_seen(seen)
+        self._campaign.refused(asked, seen.left)
+
+    def _loop_turns(self) -> bool:
+        if self._loop_asked is None:
+            self._loop_asked = self._clock()
+            self._told.lease_alive(self._loop_answered)
+        return self._loop_silent() <= LOOP_SECONDS
+
+    def _loop_silent(self) -> float:
+        asked = self._loop_asked
+        return 0.0 if asked is None else self._clock() - asked
+
+    def _loop_answered(self) -> None:
+        self._loop_asked = None
+
+    def _give_up_for_it(self) -> None:
+        if self._campaign.leading:
+            _logger.error("the event loop of this node does not turn: the lease is given up")
+            self._told.lease_lost("the event loop did not turn")
+        self._release(RENEW_SECONDS)
 
     def _connected(self) -> LeaseTable:
         if self._table is None:

@@ -12,32 +12,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
-import psycopg
-
+from transparency.errors import LogUnusableError
 from transparency.log.lease import TTL_SECONDS
 from transparency.log.mark_postgres import Place
+from transparency.log.postgres_connection import Connection
 from transparency.log.store import Tip
 
 # Who takes a lease shows it here, so that two who see it end do not queue for its row. Only a hint.
 _HINT: Final = 0x7472_616E_7370
-TABLE: Final = """
-    CREATE TABLE IF NOT EXISTS lease (
-        one int PRIMARY KEY CHECK (one = 1), holder text NOT NULL, epoch bigint NOT NULL, expires timestamptz NOT NULL,
-        server bigint NOT NULL, timeline bigint NOT NULL, published bigint NOT NULL)
-"""
 # The timeline is what the names of the write-ahead log's files begin with.
-_PLACE: Final = """
-    SELECT system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
-    FROM pg_control_system()
-"""
-_RENEW: Final = """
+_TIMELINE: Final = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
+_PLACES: Final = f"SELECT server, timeline, system_identifier, {_TIMELINE} FROM lease, pg_control_system()"
+_RENEW: Final = f"""
     UPDATE lease SET published = greatest(published, %(published)s),
         expires = greatest(expires, clock_timestamp() + make_interval(secs => %(ttl)s)),
         server = CASE WHEN %(leads)s THEN %(server)s ELSE server END,
         timeline = CASE WHEN %(leads)s THEN %(timeline)s ELSE timeline END
     WHERE holder = %(holder)s AND epoch = %(epoch)s
         AND %(server)s = (SELECT system_identifier FROM pg_control_system())
-        AND %(timeline)s = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
+        AND %(timeline)s = {_TIMELINE}
+"""
+# Where the log is made is where it is, until somebody leads it elsewhere: a standby that lags knows that, too.
+FIRST: Final = f"""
+    INSERT INTO lease SELECT 1, '', 0, '-infinity', system_identifier, {_TIMELINE}, 0 FROM pg_control_system()
 """
 
 
@@ -56,50 +53,75 @@ class Taken:
     """The lease is ours: from which tip, and where the database is now and was when somebody last led."""
 
     tip: Tip
-    before: Place | None
+    before: Place
     now: Place
 
     @property
     def failed_over(self) -> bool:
         """Whether another server, or a standby that was promoted, has the log since."""
-        return self.before is not None and self.before != self.now
+        return self.before != self.now
+
+
+class FailoverError(LogUnusableError):
+    """The database is another than the one that was last written to, and nobody vouches for it."""
+
+
+def failed_over(taken: Taken) -> FailoverError:
+    tip, before, now = taken.tip, taken.before, taken.now
+    return FailoverError(
+        f"the database is on timeline {now.timeline} of server {now.server}, and was on timeline {before.timeline} of "
+        f"server {before.server} when it was last led: a standby was promoted, or a copy restored, and it may lack "
+        f"what was acknowledged. It has {tip.size} entries. If you know that this is all (docs/cluster.md), say so "
+        f"once: `transparency serve … --accept-failover {tip.size}:{tip.root.hex()}`"
+    )
+
+
+def places(connection: Connection) -> tuple[Place, Place]:
+    """Where the log was when somebody last led it, and where its database is now."""
+    row = connection.execute(_PLACES).fetchone()
+    if row is None:
+        raise LogUnusableError("the log's database has no lease; it was not made by init")
+    return Place(row[0], row[1]), Place(row[2], row[3])
 
 
 class LeaseTable:
     """On a connection of its own, in autocommit. For one thread."""
 
-    def __init__(self, connection: psycopg.Connection[Any], holder: str) -> None:
+    def __init__(self, connection: Connection, holder: str) -> None:
         self._connection = connection
         self._holder = holder
 
-    def look(self) -> Seen | None:
-        """None if the lease was never taken."""
+    def look(self) -> Seen:
         row = self._one(
             "SELECT holder, epoch, extract(epoch FROM expires - clock_timestamp())::float8, published FROM lease"
         )
-        return None if row is None else Seen(*row)
+        if row is None:
+            raise LogUnusableError("the log's database has no lease; it was not made by init")
+        return Seen(*row)
 
-    def take(self) -> Taken | None:
-        """The lease, if it has ended; None if it has not, or another is taking it at this moment."""
+    def take(self, above: int = 0) -> Taken | None:
+        """The lease, if it has ended; None if it has not, or another is taking it at this moment.
+
+        Its epoch is *above* that one, too: a standby that was promoted may have less than this node has seen.
+        """
         with self._connection.transaction():
             hint = self._one("SELECT pg_try_advisory_xact_lock(%s)", _HINT)
             if hint is None or not hint[0]:
                 return None
-            self._connection.execute("INSERT INTO lease VALUES (1, '', 0, '-infinity', 0, 0, 0) ON CONFLICT DO NOTHING")
-            row = self._one("SELECT holder, server, timeline FROM lease WHERE expires <= clock_timestamp() FOR UPDATE")
+            row = self._one("SELECT holder FROM lease WHERE expires <= clock_timestamp() FOR UPDATE")
             if row is None:
                 return None
-            holder, server, timeline = row
-            self._end_sessions(holder)
+            self._end_sessions(row[0])
             size, root, epoch = self._one(
-                "UPDATE tip SET epoch = greatest(epoch, (SELECT epoch FROM lease)) + 1 RETURNING size, root, epoch"
+                "UPDATE tip SET epoch = greatest(epoch, (SELECT epoch FROM lease), %s) + 1 RETURNING size, root, epoch",
+                above,
             )
-            now = self._place()
+            before, now = places(self._connection)
             self._connection.execute(
                 "UPDATE lease SET holder = %s, epoch = %s, expires = clock_timestamp() + make_interval(secs => %s)",
                 (self._holder, epoch, TTL_SECONDS),
             )
-        return Taken(Tip(size, bytes(root), epoch), Place(server, timeline) if server else None, now)
+        return Taken(Tip(size, bytes(root), epoch), before, now)
 
     def renew(self, epoch: int, published: int, place: Place, *, leads: bool) -> bool:
         """False if it is another's by now, or the database is not where it was taken: then it is over.
@@ -128,10 +150,6 @@ class LeaseTable:
                 "WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid()",
                 (holder,),
             )
-
-    def _place(self) -> Place:
-        row = self._one(_PLACE)
-        return Place(*row)
 
     def _one(self, statement: LiteralString, *values: object) -> Any:  # noqa: ANN401 - a row
         return self._connection.execute(statement, values).fetchone()

@@ -15,10 +15,13 @@ from typing import Any, Final, LiteralString
 import psycopg
 
 from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
-from transparency.log.cluster_connection import connect
 from transparency.log.mark import MarkValue
-from transparency.log.postgres_connection import words
+from transparency.log.postgres_connection import BRIEF, Connection, check_server, connect, words
+from transparency.log.postgres_transaction import heeding_warnings
 
+SAME_SERVER: Final = (
+    "the high-water mark must lie in another database server than the log, or it is rolled back with it"
+)
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS transparency_mark (
         origin text PRIMARY KEY, size bigint NOT NULL, root bytea NOT NULL, epoch bigint NOT NULL,
@@ -37,7 +40,7 @@ class Place:
 class PostgresMark:
     """Owned by the sequencer's thread. ``write`` returns only when the second database has it durably."""
 
-    def __init__(self, connection: psycopg.Connection[Any], origin: str, epoch: int, place: Place) -> None:
+    def __init__(self, connection: Connection, origin: str, epoch: int, place: Place) -> None:
         self._connection = connection
         self._origin = origin
         self._epoch = epoch
@@ -50,8 +53,13 @@ class PostgresMark:
 
         Without a row, and without *first*, it is refused: the mark tells an old copy from the newest.
         """
-        connection = _connect(url)
         try:
+            connection = connect(url, "transparency mark", BRIEF)
+        except LogUnusableError as error:
+            raise LogUnusableError(f"the high-water mark: {error}") from error.__cause__
+        try:
+            check_server(connection, writes=True)
+            _check_elsewhere(connection, place)
             mark = cls(connection, origin, epoch, place)
             mark._read(first)
         except psycopg.Error as error:
@@ -63,8 +71,7 @@ class PostgresMark:
         return mark
 
     def _read(self, first: MarkValue | None) -> None:
-        found = self._connection.execute("SELECT to_regclass('transparency_mark') IS NULL").fetchone()
-        if found is None or found[0]:
+        if self._one("SELECT to_regclass('transparency_mark') IS NULL") == (True,):
             self._connection.execute(_TABLE)
         if first is not None:
             self._connection.execute(
@@ -82,7 +89,8 @@ class PostgresMark:
 
     def own(self) -> None:
         """From here on a leader of an older epoch writes it no more."""
-        if not self._change("UPDATE transparency_mark SET epoch = %s WHERE origin = %s AND epoch <= %s"):
+        owned = "UPDATE transparency_mark SET epoch = %s WHERE origin = %s AND epoch <= %s"
+        if not self._change(owned, self._epoch, self._origin, self._epoch):
             raise RunningElsewhereError(
                 f"the high-water mark of {self._origin} is another leader's, of a later epoch than {self._epoch}: "
                 "this log runs from another database"
@@ -92,36 +100,33 @@ class PostgresMark:
         before = self.value
         if value.size < before.size:
             raise StoreError(f"the high-water mark is at {before.size} and does not go back to {value.size}")
-        try:
-            changed = self._connection.execute(
-                "UPDATE transparency_mark SET size = %s, root = %s, server = %s, timeline = %s "
-                "WHERE origin = %s AND epoch = %s AND size = %s AND root = %s",
-                (
-                    value.size, value.root, self._place.server, self._place.timeline,
-                    self._origin, self._epoch, before.size, before.root,
-                ),
-            ).rowcount  # fmt: skip
-        except psycopg.Error as error:
-            raise StoreError(f"the high-water mark could not be written: {words(error)}") from error
-        if changed != 1:
+        moved = self._change(
+            "UPDATE transparency_mark SET size = %s, root = %s, server = %s, timeline = %s "
+            "WHERE origin = %s AND epoch = %s AND size = %s AND root = %s",
+            value.size, value.root, self._place.server, self._place.timeline,
+            self._origin, self._epoch, before.size, before.root,
+        )  # fmt: skip
+        if not moved:
             raise StoreError("the high-water mark was moved by another leader of this log")
         self.value = value
 
     def close(self) -> None:
         self._connection.close()
 
-    def _change(self, statement: LiteralString) -> bool:
+    def _change(self, statement: LiteralString, *values: object) -> bool:
+        """Whether the one row was changed, durably: one statement, one transaction, one way there and back."""
         try:
-            return self._connection.execute(statement, (self._epoch, self._origin, self._epoch)).rowcount == 1
+            with heeding_warnings(self._connection):
+                return self._connection.execute(statement, values).rowcount == 1
         except psycopg.Error as error:
-            raise StoreError(f"the high-water mark could not be owned: {words(error)}") from error
+            raise StoreError(f"the high-water mark could not be written: {words(error)}") from error
 
     def _one(self, statement: LiteralString, *values: object) -> Any:  # noqa: ANN401 - a row
         return self._connection.execute(statement, values).fetchone()
 
 
-def _connect(url: str) -> psycopg.Connection[Any]:
-    try:
-        return connect(url, "transparency mark")
-    except (psycopg.Error, ValueError) as error:
-        raise LogUnusableError(f"the store of the high-water mark cannot be reached: {words(error)}") from error
+def _check_elsewhere(connection: Connection, place: Place) -> None:
+    """A server, its standbys and its restored copies have one number: what rolls back the log would take the mark."""
+    row = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+    if row is not None and row[0] == place.server:
+        raise LogUnusableError(SAME_SERVER)

@@ -51,12 +51,17 @@ def migrate(source: Path, target: Path, db: str | None, progress: Progress | Non
     try:
         config = Config.read(old.config)
         check_outside(config.watermark, target)
-        from_store = stores.open_store(old, config.db)
+        if config.watermark_db is not None and db is None:
+            raise LogUnusableError(
+                "the nodes of this log share a high-water mark in a database, which a log in a file does not write: "
+                "they and it could both go on. Take it to another database, with --db"
+            )
+        from_store = stores.open_store(old, config.db, vouched=config.watermark_db is not None)
         try:
-            mark = Mark.open(config.watermark, config.origin)
+            tip = from_store.take_over()
+            mark = stores.open_mark(config, from_store, tip, begins=False) or Mark.open(config.watermark, config.origin)
             try:
                 mark.own()
-                tip = from_store.take_over()
                 check_tip(from_store, tip)
                 check_published(from_store, tip)
                 check_mark(from_store, tip, mark.value, config.origin)

@@ -74,18 +74,20 @@ def open_log(
         raise LogUnusableError(f"there is no log in {data}; make one with `transparency init --data {data}`")
     ownership = Ownership(folder.lock)
     try:
-        config = Config.read(folder.config)
-        said = config.db
-        store = stores.open_store(folder, db or config.db)
-        if db is not None:
-            config = replace(config, db=stores.named(db))
+        said = Config.read(folder.config)
+        store = opened = stores.open_store(folder, db or said.db, vouched=said.watermark_db is not None)
+        config = replace(said, db=stores.named(db) or said.db, watermark=(watermark or said.watermark).absolute())
+
+        def open_mark(tip: Tip) -> Mark:
+            check_outside(config.watermark, folder.path)
+            shared = stores.open_mark(config, opened, tip, begins=tip.size == INIT_SIZE)
+            return shared or open_file_mark(config.watermark, config.origin, tip, open_mark_file)
+
         if wrap_store is not None:
             store = wrap_store(store)
         try:
-            mark_path = (watermark or config.watermark).absolute()
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
-            moved = config.db != said
-            return _check(folder, config, ownership, store, mark_path, open_mark_file, clock, load_key, moved=moved)
+            return _check(folder, config, ownership, store, open_mark, clock, load_key, moved=config != said)
         except StoreError as error:
             store.close()
             raise LogUnusableError(
@@ -104,23 +106,17 @@ def _check(
     config: Config,
     ownership: Ownership,
     store: Store,
-    watermark: Path,
-    open_mark_file: Callable[[Path], DurableFile],
+    open_mark: Callable[[Tip], Mark],
     clock: Clock,
     load_key: LoadKey,
     *,
     moved: bool,
 ) -> Opened:
     tip = store.take_over()
-
-    def open_mark() -> Mark:
-        check_outside(watermark, folder.path)
-        return open_file_mark(watermark, config.origin, tip, open_mark_file)
-
-    in_force, mark, appender = make_ready(config, store, tip, open_mark, clock, load_key)
-    if watermark != config.watermark or moved:
+    in_force, mark, appender = make_ready(config, store, tip, lambda: open_mark(tip), clock, load_key)
+    if moved:
         try:
-            replace(config, watermark=watermark).write(folder.config)
+            config.write(folder.config)
         except BaseException:
             mark.close()
             raise

@@ -17,8 +17,15 @@ from typing import Any, Final, LiteralString, cast
 
 import psycopg
 
-from transparency.errors import LogUnusableError, TipMovedError
-from transparency.log import postgres_checkpoints, postgres_erasing, postgres_intake, postgres_rows, postgres_schema
+from transparency.errors import LogUnusableError, NotLeadingError, TipMovedError
+from transparency.log import (
+    lease_table,
+    postgres_checkpoints,
+    postgres_erasing,
+    postgres_intake,
+    postgres_rows,
+    postgres_schema,
+)
 from transparency.log.postgres_connection import (
     NAME,
     READER,
@@ -70,6 +77,8 @@ class PostgresStore:
             check_server(self._writer, writes=writes)
             if writes:
                 postgres_schema.migrate(self._writer)
+                # Where the log was led last, and where its database is now.
+                self.places = lease_table.places(self._writer)
                 if not synchronous:
                     self._writer.execute("SET synchronous_commit = off")
             postgres_schema.check_version(postgres_schema.version(self._reader))
@@ -247,10 +256,17 @@ class PostgresStore:
             yield from ((size, note) for size, note in rows)
             after = rows[-1][0]
 
-    def leader(self) -> str | None:
-        """Who has the lease at this moment, by the database's clock (lease_table.py)."""
+    def check_nobody_leads(self) -> None:
+        """Whether somebody has the lease at this moment is known by the database's clock (lease_table.py)."""
         row = self._one("SELECT holder FROM lease WHERE expires > clock_timestamp()")
-        return row[0] if row else None
+        if row is not None:
+            raise NotLeadingError(f"{row[0]} leads this log; whoever else wrote to its database would stop it")
+
+    def check_not_failed_over(self) -> None:
+        """For who has no mark in another store: a standby that was promoted may lack what was acknowledged."""
+        before, now = self.places
+        if before != now:
+            raise lease_table.failed_over(lease_table.Taken(self.tip(), before, now))
 
     def close(self) -> None:
         for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):

@@ -1,4 +1,4 @@
-"""Sessions with PostgreSQL: how a store connects, what its sessions are set to, and which servers are refused.
+"""Sessions with PostgreSQL: how one is opened, what it is set to, and which servers are refused.
 
 A server that may forget what it acknowledged is no place for a log: every receipt would be a promise that a power cut
 breaks. So who writes looks at the settings that decide about it, each time it connects.
@@ -6,6 +6,8 @@ breaks. So who writes looks at the settings that decide about it, each time it c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -20,42 +22,64 @@ SCHEMES: Final = ("postgresql", "postgres")
 OLDEST: Final = 14
 NAME: Final = "transparency"
 _SECRETS: Final = ("password", "sslpassword")
-# A peer that vanished is noticed within seconds, not within TCP's two hours.
-_ALIVE: Final[dict[str, str | int]] = {
-    "connect_timeout": 5,
-    "tcp_user_timeout": 5_000,
-    "keepalives_idle": 2,
-    "keepalives_interval": 1,
-    "keepalives_count": 3,
-}
-# Of the session that writes. One that was stopped inside a transaction holds up others for no longer than this.
-WRITER: Final[dict[str, str]] = {
-    "idle_in_transaction_session_timeout": "5s",
-    "lock_timeout": "10s",
-    "statement_timeout": "30s",
-}
-READER: Final[dict[str, str]] = {"default_transaction_read_only": "on", "statement_timeout": "30s"}
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a session is for decides how long it waits: *seconds* for a peer that vanished (TCP would wait hours)."""
+
+    seconds: int
+    settings: Mapping[str, str]
+
+    @property
+    def alive(self) -> dict[str, int]:
+        return {
+            "connect_timeout": self.seconds,
+            "tcp_user_timeout": 1_000 * self.seconds,
+            "keepalives_idle": max(self.seconds - 3, 1),
+            "keepalives_interval": 1,
+            "keepalives_count": min(self.seconds, 3),
+        }
+
+
+# One that was stopped inside a transaction holds up others for no longer than this.
+WRITER: Final = Session(
+    5, {"idle_in_transaction_session_timeout": "5s", "lock_timeout": "10s", "statement_timeout": "30s"}
+)
+READER: Final = Session(5, {"default_transaction_read_only": "on", "statement_timeout": "30s"})
 # A page of a scan is read between two steps of whoever wants it.
-SCANNER: Final[dict[str, str]] = {
-    "default_transaction_read_only": "on",
-    "idle_in_transaction_session_timeout": "60s",
-    "statement_timeout": "300s",
-}
+SCANNER: Final = Session(
+    5,
+    {
+        "default_transaction_read_only": "on",
+        "idle_in_transaction_session_timeout": "60s",
+        "statement_timeout": "300s",
+    },
+)
+# For the lease, for bells, for the mark: little is asked, and who waited longer than a lease lasts would wait in vain.
+BRIEF: Final = Session(2, {"idle_in_transaction_session_timeout": "2s", "statement_timeout": "2s"})
 
 
-def connect(url: str, name: str, settings: dict[str, str]) -> Connection:
-    """A session in autocommit, called *name* in pg_stat_activity. What the URL says of the connection itself stays."""
+def connect(url: str, name: str, session: Session) -> Connection:
+    """In autocommit, called *name* in pg_stat_activity. What the URL says of the connection itself stays."""
     try:
         said = conninfo_to_dict(url)
         # Warnings must arrive: one of them takes a commit back (postgres_transaction.py).
-        options = " ".join(f"-c {key}={value}" for key, value in {**settings, "client_min_messages": "warning"}.items())
-        given = {key: value for key, value in _ALIVE.items() if key not in said}
+        settings = {**session.settings, "client_min_messages": "warning"}
+        options = " ".join(f"-c {key}={value}" for key, value in settings.items())
+        given = {key: value for key, value in session.alive.items() if key not in said}
         info = make_conninfo(
             url, **given, application_name=name, options=f"{said.get('options') or ''} {options}".strip()
         )
         return psycopg.connect(info, autocommit=True)
     except psycopg.Error as error:
         raise LogUnusableError(f"PostgreSQL cannot be reached at {without_password(url)}: {words(error)}") from error
+
+
+def passing(error: BaseException) -> bool:
+    """Whether it is a server that cannot be reached, now: that may be mended without anybody doing anything here."""
+    return isinstance(error.__cause__, psycopg.OperationalError)
 
 
 def check_server(connection: Connection, *, writes: bool) -> None:
@@ -121,7 +145,11 @@ def words(error: BaseException) -> str:
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return error.diag.message_primary
     if isinstance(error, psycopg.OperationalError):
-        return "no connection"
+        # The last words of the first line are libpq's or the server's own, and of no URL.
+        line = str(error).partition("\n")[0].rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+        if "resolve host" in line:  # a password that holds an @ ends in what is taken for the host
+            return "its host is not known"
+        return line[:_LONGEST] if line and line.isprintable() else "no connection"
     return type(error).__name__
 
 

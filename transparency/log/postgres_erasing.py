@@ -1,8 +1,8 @@
 """Erasing in PostgreSQL: rows are emptied, then the tables that held them written anew.
 
 An UPDATE leaves the old row where it was, VACUUM its bytes in the free part of the page. So the tables are copied and
-the old ones dropped, in one transaction. Only who scrubs writes to them, so reads go on all the while; that nobody else
-did is seen by the tip, which is locked before the copies take their places. The intake is every node's, and small:
+the old ones dropped, in one transaction. Nobody else may write to them meanwhile, be it a leader that was overtaken and
+erases what the next one erases, too: they are locked, and only reads go on. The intake is every node's, and small:
 VACUUM FULL does the same with it while others wait.
 
 What this cannot reach, and only the operator can: the write-ahead log, which has every row as it was written until the
@@ -73,6 +73,7 @@ def scrub(connection: Connection) -> str:
 
 def _copy(run: Run) -> None:
     before = run(_TIP).fetchone()
+    run(f"LOCK TABLE {', '.join(_COPIED)} IN SHARE ROW EXCLUSIVE MODE")
     for table, parameters in _COPIED.items():
         run(f"CREATE TABLE {table}_new (LIKE {table} INCLUDING ALL)")
         if parameters:

@@ -12,6 +12,7 @@ from typing import Final, LiteralString
 import psycopg
 
 from transparency.errors import LogUnusableError
+from transparency.log import lease_table
 from transparency.log.postgres_connection import WRITER, Connection, check_server, connect, words
 
 _LOCK: Final = 0x7472_616E_736C  # who creates or migrates is alone
@@ -73,6 +74,7 @@ def create(url: str, empty_root: bytes) -> None:
             connection.execute("INSERT INTO transparency_schema VALUES (0)")
             _migrate(connection, 0)
             connection.execute("INSERT INTO tip VALUES (1, 0, %b, 0)", (empty_root,))
+            connection.execute(lease_table.FIRST)
     except psycopg.Error as error:
         raise LogUnusableError(f"the tables of a log cannot be made in this database: {words(error)}") from error
     finally:
@@ -88,6 +90,8 @@ def drop(url: str) -> None:
             for name in (*names, "transparency_schema"):
                 connection.execute(f"DROP TABLE IF EXISTS {name}")
             connection.execute("DROP SEQUENCE IF EXISTS intake_places")
+    except psycopg.Error as error:
+        raise LogUnusableError(f"the tables of a log cannot be taken away again: {words(error)}") from error
     finally:
         connection.close()
 

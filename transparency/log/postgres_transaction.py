@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -19,13 +19,30 @@ def unreadable(error: Exception) -> StoreError:
     return StoreError(f"the store could not be read ({words(error)})")
 
 
-class Transaction:
-    """BEGIN … COMMIT. Any failure is a :class:`StoreError`: what was kept is in doubt (contract 2).
+@contextlib.contextmanager
+def heeding_warnings(connection: Connection) -> Iterator[None]:
+    """Around what commits, where a warning is a failure.
 
     With a synchronous standby a COMMIT waits for it. If that wait is ended, by a timeout or by an administrator, the
     COMMIT succeeds all the same, with a warning: the transaction is here, and perhaps nowhere else. To acknowledge it
-    would be to promise what a failover may break. So a warning during COMMIT is a failure.
+    would be to promise what a failover may break.
     """
+    warnings: list[str] = []
+
+    def take(notice: psycopg.errors.Diagnostic) -> None:
+        warnings.append(notice.message_primary or "a warning")
+
+    connection.add_notice_handler(take)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(take)
+    if warnings:
+        raise StoreError(f"the store could not commit: {warnings[0]}")
+
+
+class Transaction:
+    """BEGIN … COMMIT. Any failure is a :class:`StoreError`: what was kept is in doubt (contract 2)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -55,18 +72,10 @@ class Transaction:
             raise StoreError(f"the store could not write: {words(error)}") from error
 
     def _commit(self) -> None:
-        warnings: list[str] = []
-
-        def take(notice: psycopg.errors.Diagnostic) -> None:
-            warnings.append(notice.message_primary or "a warning")
-
-        self._connection.add_notice_handler(take)
-        try:
+        with heeding_warnings(self._connection):
             done = self._connection.execute("COMMIT").statusmessage
-        finally:
-            self._connection.remove_notice_handler(take)
-        if done != "COMMIT" or warnings:
-            raise StoreError(f"the store could not commit: {warnings[0] if warnings else 'it was rolled back'}")
+        if done != "COMMIT":
+            raise StoreError("the store could not commit: it was rolled back")
 
     def _rollback(self) -> None:
         # The first error is the one to report.

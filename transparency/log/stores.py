@@ -5,14 +5,16 @@ Everybody who opens a store comes here. PostgreSQL's driver is imported when it 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from transparency.errors import LogUnusableError, NotLeadingError
+from transparency.errors import LogUnusableError
 from transparency.log import schema
 from transparency.log.folder import Config, Folder
+from transparency.log.mark import Mark, MarkValue
 from transparency.log.sqlite import SqliteStore
-from transparency.log.store import Store
+from transparency.log.store import Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
 
 if TYPE_CHECKING:
@@ -21,8 +23,11 @@ if TYPE_CHECKING:
 _INSTALL = "PostgreSQL needs its driver: pip install 'agent-transparency[postgres]'"
 
 
-def open_store(folder: Folder, db: str | None) -> Store:
-    """The store for who owns the log. *db* is the config's, or the one it is to have."""
+def open_store(folder: Folder, db: str | None, *, vouched: bool = False) -> Store:
+    """The store for who owns the log. *db* is the config's, or the one it is to have.
+
+    A database that failed over since somebody led is refused, unless a mark in another database *vouched* for it.
+    """
     if db is None:
         return SqliteStore(folder.database)
     if folder.database.exists():
@@ -31,11 +36,25 @@ def open_store(folder: Folder, db: str | None) -> Store:
             f"transparency log migrate --from {folder.path} --to NEW_FOLDER --db URL"
         )
     store = _postgres()(db)
-    leader = store.leader()
-    if leader is not None:
+    try:
+        store.check_nobody_leads()
+        if not vouched:
+            store.check_not_failed_over()
+    except BaseException:
         store.close()
-        raise NotLeadingError(f"{leader} leads this log; whoever else wrote to its database would stop it")
+        raise
     return store
+
+
+def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark | None:
+    """The mark in a second database that all nodes of a log share; None where it is a file. It *begins* with a log."""
+    if config.watermark_db is None or config.db is None:
+        return None
+    from transparency.log.mark_postgres import PostgresMark  # noqa: PLC0415 - an extra
+
+    _, here = cast("PostgresStore", store).places
+    first = MarkValue(tip.size, tip.root) if begins else None
+    return cast("Mark", PostgresMark.open(config.watermark_db, config.origin, tip.epoch, here, first))
 
 
 def open_to_fill(folder: Folder, db: str | None) -> Store:
@@ -66,7 +85,8 @@ def remove_store(db: str | None) -> None:
     if db is not None:
         from transparency.log import postgres_schema  # noqa: PLC0415 - an extra
 
-        postgres_schema.drop(db)
+        with contextlib.suppress(LogUnusableError):  # what kept it from being finished is the error to report
+            postgres_schema.drop(db)
 
 
 def named(db: str | None) -> str | None:

@@ -110,12 +110,17 @@ class MadeLog:
 
 
 def make_log(
-    path: Path, *, clock: Clock | None = None, issuer: SampleIssuer | None = None, origin: str | None = None
+    path: Path,
+    *,
+    clock: Clock | None = None,
+    issuer: SampleIssuer | None = None,
+    origin: str | None = None,
+    db: str | None = None,
 ) -> MadeLog:
-    """A new log in *path*, which must be absent or empty. Its mark lies beside it."""
+    """A new log in *path*, which must be absent or empty, its tree in *db* if given. Its mark lies beside it."""
     clock = clock or FakeClock()
     issuer = issuer or SampleIssuer()
-    created = create_log(path, clock=clock, origin=origin, issuers=(issuer.as_policy_issuer(),))
+    created = create_log(path, clock=clock, origin=origin, issuers=(issuer.as_policy_issuer(),), db=db)
     return MadeLog(path, created.watermark, issuer, clock)
 
 
