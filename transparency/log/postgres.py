@@ -11,9 +11,10 @@ the tip's row first, and whoever comes second sees what the first one left.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final, LiteralString
 
 import psycopg
 
@@ -37,16 +38,13 @@ from transparency.log.postgres_connection import (
     connect,
     words,
 )
-from transparency.log.postgres_rows import COPY_ENTRIES, COPY_STATEMENTS, ENTRIES, HEAD_COLUMNS, INTAKE_COLUMNS
+from transparency.log.postgres_rows import COPY_ENTRIES, COPY_STATEMENTS
 from transparency.log.postgres_transaction import Run, Transaction, unreadable
-from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
-from transparency.statements.receipt import SignedHead
+from transparency.log.sql_reads import Row, SqlReads, address_of, intake_of, tip_of
+from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
 
-_CHUNK: Final = 1024
 _FETCH: Final = 64
-_PAGE_BYTES: Final = 8 * 1024 * 1024
-_TIP: Final = "SELECT size, root, epoch FROM tip"
 _CAS: Final = "UPDATE tip SET size = %s, root = %b WHERE size = %s AND root = %b AND epoch = %s"
 _TILES: Final = (
     "INSERT INTO tiles SELECT * FROM unnest(%s::smallint[], %s::bigint[], %b::bytea[])"
@@ -58,7 +56,12 @@ _HEAD: Final = (
 )
 
 
-class PostgresStore:
+class PostgresStore(SqlReads):
+    ENTRIES = (
+        "SELECT idx, entry, kind, generation, tbs, statement, coalesce(content, '')"
+        " FROM entries LEFT JOIN statements USING (idx) LEFT JOIN collateral ON digest = collateral"
+    )
+
     @classmethod
     def for_reading(cls, url: str, name: str = NAME) -> PostgresStore:
         """For who looks only: the schema stays as it is, and the server may be a standby."""
@@ -94,7 +97,7 @@ class PostgresStore:
 
     def take_over(self) -> Tip:
         with self._transaction() as run:
-            return postgres_rows.tip(run("UPDATE tip SET epoch = epoch + 1 RETURNING size, root, epoch").fetchone())
+            return tip_of(run("UPDATE tip SET epoch = epoch + 1 RETURNING size, root, epoch").fetchone())
 
     def commit(self, batch: Commit) -> None:
         expected, head = batch.expected, batch.head
@@ -156,61 +159,9 @@ class PostgresStore:
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
-    def tip(self) -> Tip:
-        return postgres_rows.tip(self._one(_TIP))
-
-    def entry(self, index: int) -> StoredEntry | None:
-        row = self._one(f"{ENTRIES} WHERE entries.idx = %s", (index,))
-        return postgres_rows.stored(row) if row else None
-
-    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
-        sql = f"{ENTRIES} WHERE entries.idx >= %s AND entries.idx < %s ORDER BY entries.idx"
-        while start < stop:
-            upto = min(start + _CHUNK, stop)
-            rows = self._some(sql, (start, upto), _PAGE_BYTES)
-            yield from map(postgres_rows.stored, rows)
-            # Rows that are missing are the caller's to notice.
-            start = rows[-1][0] + 1 if rows else upto
-
-    def digests(self, start: int, stop: int) -> list[Entry]:
-        sql = "SELECT entry FROM entries WHERE idx >= %s AND idx < %s ORDER BY idx"
-        return [Entry(entry) for (entry,) in self._all(sql, (start, stop))]
-
-    def admitted(self, start: int, stop: int) -> list[Admitted]:
-        sql = "SELECT idx, kind, generation, collateral FROM entries WHERE idx >= %s AND idx < %s ORDER BY idx"
-        # Rows are tuples as they come: making each another would cost as much as reading it.
-        return cast("list[Admitted]", self._all(sql, (start, stop)))
-
-    def documents(self, kind: Kind) -> list[StoredEntry]:
-        rows = self._all(f"{ENTRIES} WHERE kind <> 0 AND kind = %s ORDER BY entries.idx", (int(kind),))
-        return [postgres_rows.stored(row) for row in rows]
-
-    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
-        sql = f"{ENTRIES} WHERE kind <> 0 AND kind = %s AND entries.idx < %s ORDER BY entries.idx DESC LIMIT %s"
-        return [postgres_rows.stored(row) for row in self._all(sql, (int(kind), before, most))]
-
     def tile(self, level: int, index: int) -> bytes | None:
         row = self._one("SELECT hashes FROM tiles WHERE level = %s AND idx = %s", (level, index))
         return row[0] if row else None
-
-    def head(self, size: int) -> SignedHead | None:
-        return self._head("WHERE size = %s", (size,))
-
-    def head_covering(self, index: int) -> SignedHead | None:
-        return self._head("WHERE size > %s ORDER BY size LIMIT 1", (index,))
-
-    def newest_head(self) -> SignedHead | None:
-        return self._head("ORDER BY size DESC LIMIT 1", ())
-
-    def heads(self, after: int = 0) -> Iterator[SignedHead]:
-        sql = f"SELECT {HEAD_COLUMNS} FROM heads WHERE size > %s ORDER BY size LIMIT {_CHUNK}"
-        while rows := self._all(sql, (after,)):
-            yield from (SignedHead(*row) for row in rows)
-            after = rows[-1][0]
-
-    def heads_made(self) -> int:
-        row = self._one("SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1")
-        return int(row[0]) if row else 0
 
     def find(self, entry: Entry) -> int | None:
         row = self._one("SELECT idx FROM entries WHERE entry = %b", (entry,))
@@ -226,35 +177,11 @@ class PostgresStore:
         sql = "SELECT idx, entry FROM entries WHERE tbs = %b AND tbs <> '' ORDER BY idx LIMIT %s"
         return [(index, Entry(entry)) for index, entry in self._all(sql, (tbs_digest, most))]
 
-    def erased_upto(self) -> int:
-        row = self._one("SELECT upto FROM erased")
-        return int(row[0]) if row else 0
-
     def indexed_size(self) -> int:
         return self.tip().size
 
-    def intake_get(self, entry: Entry) -> IntakeRow | None:
-        row = self._one(f"SELECT {INTAKE_COLUMNS} FROM intake WHERE entry = %b", (entry,))
-        return postgres_rows.intake(row) if row else None
-
     def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
-        return [postgres_rows.intake(row) for row in self._some(postgres_intake.PENDING, (), most_bytes)]
-
-    def intake_sizes(self) -> dict[Entry, int]:
-        return {Entry(entry): size for entry, size in self._all(postgres_intake.SIZES, ())}
-
-    def newest_checkpoint(self) -> bytes | None:
-        row = self._one(postgres_checkpoints.NEWEST)
-        return row[0] if row else None
-
-    def checkpoint_covering(self, index: int) -> bytes | None:
-        row = self._one(postgres_checkpoints.COVERING, (index,))
-        return row[0] if row else None
-
-    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        while rows := self._all(postgres_checkpoints.PAGE, (after,)):
-            yield from ((size, note) for size, note in rows)
-            after = rows[-1][0]
+        return [intake_of(row) for row in self._some(postgres_intake.PENDING, (), most_bytes)]
 
     def check_nobody_leads(self) -> None:
         """Whether somebody has the lease at this moment is known by the database's clock (lease_table.py)."""
@@ -284,32 +211,31 @@ class PostgresStore:
             copy.write(rows)
 
     def _put_collateral(self, run: Run, batch: Commit) -> None:
-        contents = {postgres_rows.address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
+        contents = {address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
         if contents:
             run(
                 "INSERT INTO collateral SELECT * FROM unnest(%b::bytea[], %b::bytea[]) ON CONFLICT DO NOTHING",
                 (list(contents), list(contents.values())),
             )
 
-    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         with self._read(sql, parameters) as cursor:
             return cursor.fetchone()
 
-    def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _all(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         with self._read(sql, parameters) as cursor:
             return cursor.fetchall()
 
     @contextlib.contextmanager
-    def _read(self, sql: str, parameters: Sequence[Any]) -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
+    def _read(self, sql: str, parameters: Sequence[Any]) -> Iterator[psycopg.Cursor[Row]]:
         try:
             with self._reading:
-                yield self._reader.execute(sql, parameters, binary=True)
+                yield self._reader.execute(_placeholders(sql), parameters, binary=True)
         except Exception as error:
             raise unreadable(error) from error
 
-    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[tuple[Any, ...]]:
-        """Rows until their byte strings reach *most_bytes*: at least one, if there is any."""
-        rows: list[tuple[Any, ...]] = []
+    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[Row]:
+        rows: list[Row] = []
         size = 0
         try:
             with (
@@ -318,7 +244,7 @@ class PostgresStore:
                 # On the server, which then sends no more than is taken.
                 self._scanner.cursor("scan", binary=True) as cursor,
             ):
-                cursor.execute(sql, parameters)
+                cursor.execute(_placeholders(sql), parameters)
                 while size < most_bytes and (some := cursor.fetchmany(_FETCH)):
                     for row in some:
                         if size < most_bytes:
@@ -328,6 +254,7 @@ class PostgresStore:
             raise unreadable(error) from error
         return rows
 
-    def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
-        row = self._one(f"SELECT {HEAD_COLUMNS} FROM heads {clause}", parameters)
-        return SignedHead(*row) if row else None
+
+@functools.cache
+def _placeholders(sql: str) -> str:
+    return sql.replace("?", "%s")

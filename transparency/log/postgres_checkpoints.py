@@ -7,9 +7,6 @@ from typing import Final
 from transparency.log import checkpoint_keeping as keeping
 from transparency.log.postgres_transaction import Run
 
-COVERING: Final = "SELECT note FROM checkpoints WHERE size > %s AND witnessed ORDER BY size LIMIT 1"
-PAGE: Final = "SELECT size, note FROM checkpoints WHERE size > %s ORDER BY size LIMIT 256"
-NEWEST: Final = "SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1"
 _UNWITNESSED: Final = """
     DELETE FROM checkpoints WHERE size < %(newest)s AND NOT witnessed
         AND size > coalesce((SELECT max(size) FROM checkpoints WHERE size < %(newest)s AND witnessed), -1)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from transparency.log.postgres_rows import INTAKE_COLUMNS
 from transparency.log.postgres_transaction import Run
+from transparency.log.sql_reads import INTAKE_COLUMNS
 from transparency.log.store import IntakeRow
 from transparency.statements.statement import Entry
 
@@ -30,7 +30,6 @@ _ADD: Final = f"""
 """
 _LOCKED: Final = "SELECT entry FROM intake WHERE entry = ANY(%b) ORDER BY entry FOR UPDATE"
 PENDING: Final = f"SELECT {INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY place"
-SIZES: Final = "SELECT entry, octet_length(statement) + octet_length(collateral) FROM intake WHERE failed IS NULL"
 
 
 def add(run: Run, rows: Sequence[IntakeRow]) -> None:

@@ -7,36 +7,24 @@ to what any SQLite binding runs (no cursor attributes): the power-cut tests run 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
 from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index, sqlite_tiles
+from transparency.log.sql_reads import INTAKE_COLUMNS, TIP, Row, SqlReads, address_of, intake_of, tip_of
 from transparency.log.sqlite_transaction import Transaction, unreadable
-from transparency.log.store import Admitted, Commit, IntakeRow, Kind, StoredEntry, Tip
-from transparency.policy.judge import Judgement
-from transparency.statements.receipt import SignedHead
+from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
 
 BUSY_MS = 5000
 # 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
 _CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
 _FIND_AT_ONCE = 128
-_CHUNK = 1024
-_KINDS = frozenset(Kind)
-_PAGE_BYTES = 8 * 1024 * 1024
-_TIP = "SELECT size, root, epoch FROM tip"
-_ENTRIES = (
-    "SELECT idx, entry, kind, generation, tbs, statement, coalesce(content, x'')"
-    " FROM entries LEFT JOIN collateral ON digest = collateral"
-)
-_HEAD_COLUMNS = "size, root, time, kid, protected, signature"
-_INTAKE_COLUMNS = "entry, statement, generation, not_before, not_after, accepted, failed, collateral, is_unique"
 
 
 def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
@@ -68,7 +56,12 @@ def connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - as above
     return connection
 
 
-class SqliteStore:
+class SqliteStore(SqlReads):
+    ENTRIES = (
+        "SELECT idx, entry, kind, generation, tbs, statement, coalesce(content, x'')"
+        " FROM entries LEFT JOIN collateral ON digest = collateral"
+    )
+
     @classmethod
     def for_reading(cls, path: Path) -> SqliteStore:
         """For who looks only: the schema stays as it is, and the folder need not be writable."""
@@ -110,8 +103,8 @@ class SqliteStore:
         with self._transaction() as run:
             run("UPDATE tip SET epoch = epoch + 1")
             # Read before the transaction ends: afterwards it could be a later owner's.
-            row = run(_TIP).fetchone()
-        return _tip(row)
+            row = run(TIP).fetchone()
+        return tip_of(row)
 
     def commit(self, batch: Commit) -> None:
         expected, head = batch.expected, batch.head
@@ -133,12 +126,12 @@ class SqliteStore:
                         new.generation,
                         new.tbs_digest,
                         new.statement,
-                        _address(new.collateral),
+                        address_of(new.collateral),
                     )
                     for index, new in enumerate(batch.entries, expected.size)
                 ],
             )
-            collateral = {_address(new.collateral): new.collateral for new in batch.entries if new.collateral}
+            collateral = {address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
             if collateral:
                 many("INSERT OR IGNORE INTO collateral VALUES (?, ?)", list(collateral.items()))
             sqlite_tiles.put(self._writer, batch.tiles, expected.size)
@@ -168,7 +161,7 @@ class SqliteStore:
         with self._transaction():
             self._writer.executemany(
                 # A statement that failed may be submitted again and be pending once more.
-                f"INSERT OR REPLACE INTO intake ({_INTAKE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)",
+                f"INSERT OR REPLACE INTO intake ({INTAKE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)",
                 [
                     (
                         row.entry,
@@ -217,60 +210,8 @@ class SqliteStore:
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
-    def tip(self) -> Tip:
-        return _tip(self._one(_TIP))
-
-    def entry(self, index: int) -> StoredEntry | None:
-        row = self._one(f"{_ENTRIES} WHERE idx = ?", (index,))
-        return _stored(row) if row else None
-
-    def entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
-        while start < stop:
-            upto = min(start + _CHUNK, stop)
-            rows = self._some(f"{_ENTRIES} WHERE idx >= ? AND idx < ? ORDER BY idx", (start, upto), _PAGE_BYTES)
-            yield from map(_stored, rows)
-            # Rows that are missing are the caller's to notice.
-            start = rows[-1][0] + 1 if rows else upto
-
-    def digests(self, start: int, stop: int) -> list[Entry]:
-        sql = "SELECT entry FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
-        return [Entry(entry) for (entry,) in self._all(sql, (start, stop))]
-
-    def admitted(self, start: int, stop: int) -> list[Admitted]:
-        sql = "SELECT idx, kind, generation, collateral FROM entries WHERE idx >= ? AND idx < ? ORDER BY idx"
-        # Rows are tuples as they come: making each another would cost as much as reading it.
-        return cast("list[Admitted]", self._all(sql, (start, stop)))
-
-    def documents(self, kind: Kind) -> list[StoredEntry]:
-        rows = self._all(f"{_ENTRIES} WHERE kind <> 0 AND kind = ? ORDER BY idx", (int(kind),))
-        return [_stored(row) for row in rows]
-
-    def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
-        sql = f"{_ENTRIES} WHERE kind <> 0 AND kind = ? AND idx < ? ORDER BY idx DESC LIMIT ?"
-        return [_stored(row) for row in self._all(sql, (int(kind), before, most))]
-
     def tile(self, level: int, index: int) -> bytes | None:
         return sqlite_tiles.whole(self._all(sqlite_tiles.READ, sqlite_tiles.key(level, index)))
-
-    def head(self, size: int) -> SignedHead | None:
-        return self._head("WHERE size = ?", (size,))
-
-    def head_covering(self, index: int) -> SignedHead | None:
-        return self._head("WHERE size > ? ORDER BY size LIMIT 1", (index,))
-
-    def newest_head(self) -> SignedHead | None:
-        return self._head("ORDER BY size DESC LIMIT 1", ())
-
-    def heads(self, after: int = 0) -> Iterator[SignedHead]:
-        while rows := self._all(
-            f"SELECT {_HEAD_COLUMNS} FROM heads WHERE size > ? ORDER BY size LIMIT {_CHUNK}", (after,)
-        ):
-            yield from (SignedHead(*row) for row in rows)
-            after = rows[-1][0]
-
-    def heads_made(self) -> int:
-        row = self._one("SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1")
-        return int(row[0]) if row else 0
 
     def find(self, entry: Entry) -> int | None:
         row = self._one(sqlite_index.FIND, (entry,))
@@ -288,38 +229,13 @@ class SqliteStore:
         rows = self._all(sqlite_index.SIBLINGS, (tbs_digest, most))
         return [(index, Entry(entry)) for index, entry in rows]
 
-    def erased_upto(self) -> int:
-        row = self._one("SELECT upto FROM erased")
-        return int(row[0]) if row else 0
-
     def indexed_size(self) -> int:
         row = self._one("SELECT size FROM indexed")
         return int(row[0]) if row else 0
 
-    def intake_get(self, entry: Entry) -> IntakeRow | None:
-        row = self._one(f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE entry = ?", (entry,))
-        return _intake(row) if row else None
-
     def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
-        sql = f"SELECT {_INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
-        return [_intake(row) for row in self._some(sql, (), most_bytes)]
-
-    def intake_sizes(self) -> dict[Entry, int]:
-        sql = "SELECT entry, length(statement) + length(collateral) FROM intake WHERE failed IS NULL"
-        return {Entry(entry): size for entry, size in self._all(sql, ())}
-
-    def newest_checkpoint(self) -> bytes | None:
-        row = self._one("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1")
-        return row[0] if row else None
-
-    def checkpoint_covering(self, index: int) -> bytes | None:
-        row = self._one(sqlite_checkpoints.COVERING, (index,))
-        return row[0] if row else None
-
-    def checkpoints(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        while rows := self._all(sqlite_checkpoints.PAGE, (after,)):
-            yield from ((size, note) for size, note in rows)
-            after = rows[-1][0]
+        sql = f"SELECT {INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
+        return [intake_of(row) for row in self._some(sql, (), most_bytes)]
 
     def close(self) -> None:
         for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):
@@ -332,7 +248,7 @@ class SqliteStore:
     def _transaction(self) -> Transaction:
         return Transaction(self._writer)
 
-    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         try:
             with self._reading:
                 row = self._reader.execute(sql, parameters).fetchone()
@@ -340,16 +256,15 @@ class SqliteStore:
             raise unreadable(error) from error
         return tuple(row) if row is not None else None
 
-    def _all(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _all(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         try:
             with self._reading:
                 return list(self._reader.execute(sql, parameters).fetchall())
         except Exception as error:
             raise unreadable(error) from error
 
-    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[tuple[Any, ...]]:
-        """Rows until their byte strings reach *most_bytes*: at least one, if there is any."""
-        rows: list[tuple[Any, ...]] = []
+    def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[Row]:
+        rows: list[Row] = []
         size = 0
         try:
             with self._scanning:
@@ -361,30 +276,3 @@ class SqliteStore:
         except Exception as error:
             raise unreadable(error) from error
         return rows
-
-    def _head(self, clause: str, parameters: Sequence[Any]) -> SignedHead | None:
-        row = self._one(f"SELECT {_HEAD_COLUMNS} FROM heads {clause}", parameters)
-        return SignedHead(*row) if row else None
-
-
-def _tip(row: Sequence[Any] | None) -> Tip:
-    if row is None:
-        raise LogUnusableError("the log database has no tip; it was not made by init")
-    return Tip(*row)
-
-
-def _stored(row: Sequence[Any]) -> StoredEntry:
-    index, entry, kind, generation, tbs, statement, collateral = row
-    if kind not in _KINDS:
-        raise StoreError(f"entry {index} has a kind that this version does not know")
-    return StoredEntry(index, Entry(entry), Kind(kind), generation, tbs, statement, collateral)
-
-
-def _intake(row: Sequence[Any]) -> IntakeRow:
-    entry, statement, generation, not_before, not_after, accepted, failed, collateral, unique = row
-    judgement = Judgement(generation, not_before, not_after, collateral, bool(unique))
-    return IntakeRow(Entry(entry), statement, judgement, accepted, failed)
-
-
-def _address(collateral: bytes) -> bytes | None:
-    return hashlib.sha256(collateral).digest() if collateral else None

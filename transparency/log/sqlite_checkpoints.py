@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from transparency.log import checkpoint_keeping as keeping
 
-COVERING: Final = "SELECT note FROM checkpoints WHERE size > ? AND witnessed ORDER BY size LIMIT 1"
-PAGE: Final = "SELECT size, note FROM checkpoints WHERE size > ? ORDER BY size LIMIT 256"
 _PUT: Final = "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)"
 _BELOW: Final = "SELECT size, witnessed FROM checkpoints WHERE size < ? ORDER BY size DESC LIMIT 1"
 _DELETE: Final = "DELETE FROM checkpoints WHERE size = ?"
