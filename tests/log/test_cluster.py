@@ -13,6 +13,7 @@ import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
 from transparency.errors import NotLeadingError, OverloadedError, RefusedError, StoreError
+from transparency.log.candidate import Candidate
 from transparency.log.cluster import ClusterLog
 from transparency.log.durable import DurableFile
 from transparency.log.log import Found
@@ -172,6 +173,18 @@ async def test_a_leader_whose_lease_was_taken_steps_down_and_who_waits_does_not_
         assert len(indexes) == 50
         await until(lambda: one.leads != two.leads)
         assert one.newest_head().size >= 52
+
+
+async def test_a_row_that_the_leader_stumbles_over_is_left_for_the_next_who_leads(cluster: MadeCluster) -> None:
+    def stumble(*_: object) -> Candidate:
+        raise ZeroDivisionError
+
+    async with nodes(cluster, "one", "two") as (leader, front_end):
+        assert leader._leader is not None
+        leader._leader.intake._candidate = stumble
+
+        async with asyncio.timeout(30):
+            assert (await front_end.register(cluster.made.issuer.sign(b"hard to swallow"))).index == 2
 
 
 async def test_a_leader_that_fails_while_it_stops_is_closed_once(

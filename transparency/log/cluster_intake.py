@@ -67,6 +67,8 @@ class SharedIntake(Intake):
                 else:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._to_drain.wait(), LOOK_SECONDS)
+        except Exception as error:  # noqa: BLE001 - as in _drain_all, and before what was begun is waited for
+            self._sequencer.fail(error)
         finally:
             # A leader that stops ends what it has begun; one that failed has told everybody.
             while self._groups and self._sequencer.failed is None:  # noqa: ASYNC110 - they end by callbacks
