@@ -20,12 +20,11 @@ from transparency.mirror.pull import Puller, PullSettings
 from transparency.mirror.shelf import Shelf
 from transparency.mirror.statements import StatementStore
 from transparency.mirror.trees import Trees
-from transparency.server.access_log import access_log
 from transparency.server.settings import ServerSettings
-from transparency.server.site import first, on_a_socket, runner_of, stop_signal
-from transparency.witness.app import SERVICE as WITNESS
+from transparency.server.site import first, stop_signal
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import LogList
+from transparency.witness.serve import answering
 from transparency.witness.state import connect, open_state
 
 
@@ -107,19 +106,9 @@ async def listening(
     mirror.on_failure = lambda: loop.call_soon_threadsafe(failed.set)
     with contextlib.closing(Shelf(mirror, folder.trees)) as shelf, StatementStore(folder.statements) as statements:
         app = create_app(mirror, keeper, shelf, conditions, settings)
-        service = app[WITNESS]
-
-        def stopping() -> None:
-            service.stopping = True
-
-        await keeper.start()
+        puller = Puller(mirror, keeper, conditions, pull or PullSettings(), shelf, statements)
         try:
-            with access_log(settings.access_log) as lines:
-                runner = runner_of(app, settings, lines)
-                await runner.setup()
-                async with on_a_socket(runner, settings, service.bodies, stopping) as url:
-                    puller = Puller(mirror, keeper, conditions, pull or PullSettings(), shelf, statements)
-                    yield Running(url, mirror, keeper, puller, conditions, failed)
+            async with answering(app, keeper, settings) as url:
+                yield Running(url, mirror, keeper, puller, conditions, failed)
         finally:
             mirror.on_failure = lambda: None
-            await keeper.stop()

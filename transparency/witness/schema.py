@@ -7,10 +7,11 @@ digest of the state after the last one (seals.py): what the mark outside the fol
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
+from transparency.log.durable import create_private
 from transparency.witness.seals import NOTHING_FORGOTTEN, digest_of
 
 VERSION: Final = 2
@@ -39,22 +40,33 @@ _TABLES: Final = (
 
 def create(path: Path, vkeys: Collection[str]) -> bytes:
     """A new database of the witness with these keys, in which nothing is recorded; its digest."""
+    first = digest_of(0, vkeys, {}, NOTHING_FORGOTTEN)
+
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO tip VALUES (1, 0, ?)", (first,))
+        connection.executemany("INSERT INTO identity VALUES (?)", [(vkey,) for vkey in vkeys])
+
+    create_database(path, _TABLES, VERSION, fill)
+    return first
+
+
+def create_database(
+    path: Path, tables: Sequence[str], version: int, fill: Callable[[sqlite3.Connection], None] = lambda _: None
+) -> None:
+    """A new database with these tables and what *fill* puts there, durable when this returns. For its owner's eyes."""
     if path.exists():
         raise FileExistsError(path)
+    create_private(path)
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
-        for table in _TABLES:
+        for table in tables:
             connection.execute(table)
-        first = digest_of(0, vkeys, {}, NOTHING_FORGOTTEN)
-        connection.execute("INSERT INTO tip VALUES (1, 0, ?)", (first,))
-        connection.executemany("INSERT INTO identity VALUES (?)", [(vkey,) for vkey in vkeys])
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        fill(connection)
+        connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
-    path.chmod(0o600)
-    return first

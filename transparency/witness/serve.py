@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from aiohttp import web
+
 from transparency.server.access_log import access_log
 from transparency.server.settings import ServerSettings
 from transparency.server.site import first, on_a_socket, runner_of, stop_signal
@@ -36,7 +38,13 @@ async def listening(
     keys = folder.load_keys()
     state.check_keys([key.text for key in keys.vkeys])
     keeper = Keeper(state, LogList(folder.logs), keys, clock, time.monotonic)
-    app = create_app(keeper, settings)
+    async with answering(create_app(keeper, settings), keeper, settings) as url:
+        yield keeper, url
+
+
+@asynccontextmanager
+async def answering(app: web.Application, keeper: Keeper, settings: ServerSettings) -> AsyncIterator[str]:
+    """The application of a keeper on a socket, a witness' or a mirror's; its URL."""
     service = app[SERVICE]
 
     def stopping() -> None:
@@ -48,6 +56,6 @@ async def listening(
             runner = runner_of(app, settings, lines)
             await runner.setup()
             async with on_a_socket(runner, settings, service.bodies, stopping) as url:
-                yield keeper, url
+                yield url
     finally:
         await keeper.stop()
