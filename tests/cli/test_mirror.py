@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 import sqlite3
 import time
@@ -18,8 +20,11 @@ from tests.interop.tlog_client import ED25519, Key
 from tests.interop.tlog_pusher import Pusher
 from tests.interop.tlog_writer import Signer, Writer
 from tests.mirror.mirrored import NAME
+from transparency.log.store import Kind, StoredEntry
+from transparency.mirror.statements import StatementStore
 from transparency.notes.checkpoint import origin_hash
 from transparency.notes.vkey import COSIGNATURE, MLDSA, VerifierKey
+from transparency.statements.statement import Entry
 
 LOG = "foreign.example/log"
 TIME = 1_790_000_000
@@ -104,6 +109,7 @@ def test_a_mirror_and_a_witness_are_never_taken_for_each_other(made: list[str], 
         ("mirror", "serve", "--dir", "w"),
         ("witness", "serve", "--dir", "m"),
         ("witness", "vkey", "--dir", "m"),
+        ("witness", "follow", "https://log.example", "--dir", "m"),
     ):
         refused = run(*words)
         assert (refused.exit_code, "keys have another meaning" in refused.stderr) == (77, True), words
@@ -143,6 +149,29 @@ def test_check_finds_an_entry_and_a_tile_that_were_changed(
         connection.close()
         found = run("mirror", "check", "--dir", table)
         assert (found.exit_code, "not what the entries hash to" in found.stdout) == (1, True)
+
+
+def test_statements_are_written_all_or_none(
+    folder: Path, made: list[str], run: Run, good: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full in the middle leaves nothing that could be taken for all of them."""
+    rows = [StoredEntry(at, Entry(bytes([at]) * 32), Kind.STATEMENT, 1, b"", b"statement", b"") for at in range(3)]
+    with StatementStore(folder / "m" / "statements.sqlite") as store:
+        store.keep(LOG, rows, [1])
+    synced = iter([None])
+
+    def full(_: int) -> None:
+        if next(synced, 0) == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        failed = run("mirror", "statements", "--dir", "m", LOG, "--out", "copies")
+    left = [path.name for path in folder.iterdir() if "copies" in path.name]
+    good("mirror", "statements", "--dir", "m", LOG, "--out", "copies")
+
+    assert (failed.exit_code, "No space left" in failed.stderr, left) == (73, True, [])
+    assert sorted(path.name for path in (folder / "copies").iterdir()) == ["0.cose", "2.cose"]
 
 
 @pytest.mark.parametrize(

@@ -10,26 +10,24 @@ import click
 
 from transparency.cli import mirror_logs
 from transparency.cli.connection import is_protected, tls_context
+from transparency.cli.cosigners import (
+    init_options,
+    listening_options,
+    listening_settings,
+    rate_option,
+    tell_made,
+    until_stopped,
+)
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
-from transparency.cli.listening import (
-    cannot_listen,
-    check_can_append,
-    check_can_listen,
-    check_tls,
-    fit_connections,
-    tls_options,
-    warn_of_plain_http,
-)
 from transparency.cli.mirror_logs import check_place
-from transparency.cli.output import done, note, print_json, warn
+from transparency.cli.output import note, warn
 from transparency.cli.passphrases import new_kept_passphrase
-from transparency.cli.settings import Setting, json_option
+from transparency.cli.settings import Setting
 from transparency.cli.verify_witnesses import load_policy
 from transparency.cli.witness_folders import check_new, dir_option, is_mirror, print_vkeys, require_mirror
 from transparency.cli.witness_logs import put_on_list
 from transparency.client.places import is_web
-from transparency.errors import StoreError
 
 if TYPE_CHECKING:
     from transparency.mirror.folder import MirrorFolder
@@ -70,18 +68,12 @@ command.add_command(mirror_logs.statements)
 def _serving(function: _F) -> _F:
     """The options of whatever runs a mirror."""
     for option in (
-        click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The mark, if it was moved."),
         click.option("--cacert", cls=Setting, type=click.Path(), metavar="FILE",
                      help="Trust this CA file for TLS too."),
-        tls_options,
-        click.option("--access-log", metavar="FILE", help="Structured access log; - is stderr."),
-        click.option("--rate-limit", type=click.IntRange(0), metavar="N",
-                     help="Requests a minute and address; 0 lifts the limit."),
+        rate_option,
         click.option("--interval", type=click.FloatRange(1), default=10, show_default=True, metavar="S",
                      help="Between two looks at the logs that have a URL."),
-        click.option("--port", default=8091, show_default=True, type=click.IntRange(0, 65535),
-                     help="0 takes a free one."),
-        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+        listening_options(8091),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -89,11 +81,7 @@ def _serving(function: _F) -> _F:
 
 @command.command(epilog="\b\nExample: transparency mirror init --dir ./mirror --name mirror.example/m1")
 @dir_option(keys=True, keeper="mirror")
-@click.option("--name", required=True, metavar="NAME", help="Its name in every cosignature, for ever: a URL, no https.")
-@click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
-              help="Its high-water mark. Default: beside the folder, not in it.")  # fmt: skip
-@click.option("--encrypt-keys", is_flag=True, help="Encrypt its private keys with a passphrase.")
-@json_option()
+@init_options
 def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as_json: bool) -> None:
     """Make a mirror in DIR: two keys, Ed25519 and ML-DSA-44, and no entry of any log.
 
@@ -101,14 +89,12 @@ def init(folder: Path, name: str, watermark: Path | None, encrypt_keys: bool, as
     """
     check_new(folder, name, _LIKE)
     made = _make(folder, name, watermark, new_kept_passphrase() if encrypt_keys else None)
-    vkeys = [key.text for key in made.load_keys().vkeys]
-    if as_json:
-        print_json({"dir": str(folder), "name": name, "vkeys": vkeys})
-        return
-    for line in vkeys:
-        click.echo(line)
-    done(f"{folder}: a mirror by the name {name}; these are its verifier keys, for whoever relies on its copies")
-    note(f"next: transparency mirror add-log --dir {folder} VKEY --url URL, then mirror serve --dir {folder}")
+    tell_made(
+        made, {"dir": str(folder), "name": name},
+        f"{folder}: a mirror by the name {name}; these are its verifier keys, for whoever relies on its copies",
+        f"next: transparency mirror add-log --dir {folder} VKEY --url URL, then mirror serve --dir {folder}",
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @command.command(epilog="\b\nExample: transparency mirror vkey --dir ./mirror")
@@ -198,34 +184,21 @@ def _no_keys(log: str) -> CommandError:
 
 
 def _run(
-    found: MirrorFolder, tokens: Mapping[str, str], *, host: str, port: int,
-    interval: float, rate_limit: int | None, access_log: str | None,
-    tls_cert: Path | None, tls_key: Path | None, cacert: str | None, watermark: Path | None,
+    found: MirrorFolder, tokens: Mapping[str, str], *, interval: float, cacert: str | None, watermark: Path | None,
+    **options: Any,  # noqa: ANN401 - those of listening_settings
 ) -> None:  # fmt: skip
     import asyncio
 
     from transparency.mirror.pull import PullSettings
     from transparency.mirror.serve import open_mirror
     from transparency.mirror.serve import serve as run
-    from transparency.server.settings import ServerSettings
 
-    check_tls(tls_cert, tls_key)
-    check_can_listen(host, port)
-    check_can_append(access_log)
-    limit = ServerSettings().rate_limit if rate_limit is None else rate_limit or None
-    settings = fit_connections(
-        ServerSettings(
-            host=host, port=port, rate_limit=limit, access_log=access_log, tls_cert=tls_cert, tls_key=tls_key
-        )
-    )
-    warn_of_plain_http(settings)
+    settings = listening_settings(**options)
     pull = PullSettings(interval=interval, tls=tls_context(cacert), tokens=tokens)
-    with storage(found.path), open_mirror(found, watermark=watermark) as mirror:
-        try:
-            asyncio.run(run(found, mirror, settings, pull, click.echo))
-        except OSError as error:
-            raise cannot_listen(host, port, error) or error from error
-        except StoreError as error:
-            hint = "Look at its disk and start it again: nothing that was cosigned is in doubt."
-            raise CommandError(Exit.CANNOT_WRITE, f"{found.path}: the mirror has stopped: {error}", hint) from error
+    with (
+        storage(found.path),
+        open_mirror(found, watermark=watermark) as mirror,
+        until_stopped(found.path, "mirror", settings),
+    ):
+        asyncio.run(run(found, mirror, settings, pull, click.echo))
     note("stopped; every entry that was cosigned is here")

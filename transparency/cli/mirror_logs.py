@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from transparency.cli.connection import tls_context
+from transparency.cli.cosigners import add_log_options
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.files import write_output
@@ -17,7 +18,7 @@ from transparency.cli.output import BAD, GOOD, done, note, out, print_json, safe
 from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
 from transparency.cli.witness_folders import dir_option, require_mirror
-from transparency.cli.witness_logs import put_on_list, write_cases
+from transparency.cli.witness_logs import new_folder, put_on_list, write_cases
 from transparency.errors import MalformedError
 
 if TYPE_CHECKING:
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
 
 @click.command("add-log", epilog="\b\nExample: transparency mirror add-log --dir ./mirror VKEY VKEY2 --url URL")
 @dir_option(keeper="mirror")
-@click.argument("vkeys", metavar="VKEY…", nargs=-1, required=True)
-@click.option("--url", metavar="LOG", help="Follow the log there. Without it the log has to push.")
-@click.option("--per-minute", type=click.IntRange(0), metavar="N",
-              help="New checkpoints a minute; 0 lifts the limit. Default: 600.")  # fmt: skip
-@click.option("--replace-keys", is_flag=True, help="The log is known by other keys: trust these instead.")
-@json_option()
+@add_log_options(click.option("--url", metavar="LOG", help="Follow the log there. Without it the log has to push."))
 def add_log(
     folder: Path, vkeys: tuple[str, ...], url: str | None, per_minute: int | None, replace_keys: bool, as_json: bool
 ) -> None:
@@ -140,16 +136,12 @@ def statements(folder: Path, origin: str, target: Path, as_json: bool) -> None:
     found = require_mirror(folder)
     if not found.statements.exists():
         raise CommandError(Exit.NO_INPUT, f"{folder} has no statements", "It keeps those of logs that let it read.")
-    try:
-        target.mkdir(mode=0o700)
-    except OSError as error:
-        raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", "Name a new folder.") from error
     written = erased = 0
-    with storage(found.statements), StatementStore(found.statements) as store:
+    with storage(found.statements), StatementStore(found.statements) as store, new_folder(target, 0o700) as making:
         for row in store.rows(origin):
             erased += row.erased
             if not row.erased:
-                write_output(target / f"{row.index}.cose", row.statement)
+                write_output(making / f"{row.index}.cose", row.statement)
                 written += 1
     if as_json:
         print_json({"origin": origin, "written": written, "erased": erased})

@@ -1,11 +1,12 @@
-"""What the witness commands share: ``--dir``, and a folder that holds a witness."""
+"""What the commands of witnesses and mirrors share: ``--dir``, and a folder that holds one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from transparency.witness.follow_folder import FollowerFolder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_Folder = TypeVar("_Folder", bound="WitnessFolder")
 
 
 def dir_option(*, keys: bool = False, keeper: str = "witness") -> Callable[[_F], _F]:
@@ -36,27 +38,6 @@ def dir_option(*, keys: bool = False, keeper: str = "witness") -> Callable[[_F],
         )(function)  # fmt: skip
 
     return decorate
-
-
-def require_follower(path: Path) -> FollowerFolder:
-    """The folder *path*, which must hold a compliance witness."""
-    from transparency.witness.folder import WitnessFolder
-    from transparency.witness.follow_folder import FollowerFolder
-
-    folder = FollowerFolder(path.absolute(), kept_passphrase())
-    try:
-        if WitnessFolder(folder.path).config.exists():
-            raise CommandError(
-                Exit.REFUSED, f"{path} is a plain witness': its keys have another meaning",
-                "Make a compliance witness in a folder of its own: `transparency witness init-follower`.",
-            )  # fmt: skip
-        found = folder.exists()
-    except PermissionError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{path}: {error.strerror}", OTHER_USER) from error
-    if not found:
-        make_one = f"Make one with `transparency witness init-follower --dir {path} --name NAME …`."
-        raise CommandError(Exit.NO_INPUT, f"there is no compliance witness in {path}", make_one)
-    return folder
 
 
 def check_new(folder: Path, name: str, like: str) -> None:
@@ -85,67 +66,75 @@ def print_vkeys(found: WitnessFolder) -> None:
         click.echo(line)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of cosigner. Its keys have one meaning, so a folder holds one kind, and commands refuse another's."""
+
+    name: str
+    whose: str
+    run: str
+    make: str
+
+
+_WITNESS: Final = _Kind("witness", "a plain witness'", "witness serve", "witness init --dir {} --name NAME")
+_FOLLOWER: Final = _Kind(
+    "compliance witness", "a compliance witness'", "witness follow", "witness init-follower --dir {} --name NAME …"
+)
+_MIRROR: Final = _Kind("mirror", "a mirror's", "mirror serve", "mirror init --dir {} --name NAME")
+
+
+def require_witness(path: Path) -> WitnessFolder:
+    """The folder *path*, which must hold a plain witness that this user may read."""
+    from transparency.witness.folder import WitnessFolder
+
+    return _require(path, _WITNESS, WitnessFolder)
+
+
+def require_follower(path: Path) -> FollowerFolder:
+    """The folder *path*, which must hold a compliance witness."""
+    from transparency.witness.follow_folder import FollowerFolder
+
+    return _require(path, _FOLLOWER, FollowerFolder)
+
+
 def require_mirror(path: Path) -> MirrorFolder:
     """The folder *path*, which must hold a mirror."""
     from transparency.mirror.folder import MirrorFolder
 
-    folder = MirrorFolder(path.absolute(), kept_passphrase())
-    try:
-        found = folder.config.exists()
-        other = not found and folder.state.exists()
-    except PermissionError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{path}: {error.strerror}", OTHER_USER) from error
-    if other:
-        raise CommandError(
-            Exit.REFUSED, f"{path} is a witness': its keys have another meaning",
-            "Make a mirror in a folder of its own: `transparency mirror init`.",
-        )  # fmt: skip
-    if not found:
-        make_one = f"Make one with `transparency mirror init --dir {path} --name NAME`."
-        raise CommandError(Exit.NO_INPUT, f"there is no mirror in {path}", make_one)
-    return folder
-
-
-def is_mirror(path: Path) -> bool:
-    from transparency.mirror.folder import MirrorFolder
-
-    return MirrorFolder(path).config.exists()
-
-
-def is_follower(path: Path) -> bool:
-    from transparency.witness.follow_folder import FollowerFolder
-
-    return FollowerFolder(path).config.exists()
+    return _require(path, _MIRROR, MirrorFolder)
 
 
 def require_either(path: Path) -> WitnessFolder:
     """A witness of one or the other kind."""
-    return require_follower(path) if is_follower(path) else require_witness(path)
+    return require_follower(path) if _holds(path, _FOLLOWER) else require_witness(path)
 
 
-def require_witness(path: Path) -> WitnessFolder:
-    """The folder *path*, which must hold a witness that this user may read."""
-    from transparency.witness.folder import WitnessFolder
+def is_mirror(path: Path) -> bool:
+    return _holds(path, _MIRROR)
 
-    folder = WitnessFolder(path.absolute(), kept_passphrase())
+
+def _require(path: Path, wanted: _Kind, folder_of: type[_Folder]) -> _Folder:
+    folder = folder_of(path.absolute(), kept_passphrase())
     try:
-        if is_follower(folder.path):
-            raise CommandError(
-                Exit.REFUSED, f"{path} is a compliance witness': its keys have another meaning",
-                "It is run by `transparency witness follow`; a plain witness has a folder of its own.",
-            )  # fmt: skip
-        if is_mirror(folder.path):
-            raise CommandError(
-                Exit.REFUSED, f"{path} is a mirror's: its keys have another meaning",
-                "It is run by `transparency mirror serve`; a witness has a folder of its own.",
-            )  # fmt: skip
-    except PermissionError as error:
-        raise CommandError(Exit.BAD_INPUT, f"{path}: {error.strerror}", OTHER_USER) from error
-    try:
+        other = next((kind for kind in (_WITNESS, _FOLLOWER, _MIRROR) if kind != wanted and _holds(path, kind)), None)
         found = folder.exists()
     except PermissionError as error:
         raise CommandError(Exit.BAD_INPUT, f"{path}: {error.strerror}", OTHER_USER) from error
+    if other is not None:
+        raise CommandError(
+            Exit.REFUSED, f"{path} is {other.whose}: its keys have another meaning",
+            f"It is run by `transparency {other.run}`; a {wanted.name} has a folder of its own.",
+        )  # fmt: skip
     if not found:
-        make_one = f"Make one with `transparency witness init --dir {path} --name NAME`."
-        raise CommandError(Exit.NO_INPUT, f"there is no witness in {path}", make_one)
+        hint = f"Make one with `transparency {wanted.make.format(path)}`."
+        raise CommandError(Exit.NO_INPUT, f"there is no {wanted.name} in {path}", hint)
     return folder
+
+
+def _holds(path: Path, kind: _Kind) -> bool:
+    from transparency.mirror.folder import MirrorFolder
+    from transparency.witness.folder import WitnessFolder
+    from transparency.witness.follow_folder import FollowerFolder
+
+    folder_of = {_WITNESS: WitnessFolder, _FOLLOWER: FollowerFolder, _MIRROR: MirrorFolder}[kind]
+    return folder_of(path).config.exists()

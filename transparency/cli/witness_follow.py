@@ -15,25 +15,18 @@ import click
 
 from transparency.cli.audit import read_thumbprint
 from transparency.cli.connection import is_protected, tls_context
+from transparency.cli.cosigners import init_options, listening_options, listening_settings, tell_made
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.files import read_input
 from transparency.cli.folders import check_iss
-from transparency.cli.listening import (
-    cannot_listen,
-    check_can_append,
-    check_can_listen,
-    check_tls,
-    fit_connections,
-    tls_options,
-    warn_of_plain_http,
-)
-from transparency.cli.output import BAD, DIM, GOOD, UNSURE, done, note, out, print_json, progress, safe, warn
+from transparency.cli.listening import cannot_listen
+from transparency.cli.output import BAD, DIM, GOOD, UNSURE, note, out, progress, safe, warn
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.report_options import software
 from transparency.cli.settings import Setting, json_option
-from transparency.cli.witness_folders import dir_option, require_follower
-from transparency.errors import LogUnusableError, MalformedError, NoteError, TransparencyError
+from transparency.cli.witness_folders import check_new, dir_option, require_follower
+from transparency.errors import LogUnusableError, MalformedError, TransparencyError
 
 if TYPE_CHECKING:
     from transparency.server.settings import ServerSettings
@@ -54,14 +47,10 @@ Event = dict[str, Any]
     " --policy-key 5f1c… --iss https://control.example"
 )
 @dir_option(keys=True)
-@click.option("--name", required=True, metavar="NAME", help="Its name in every cosignature, for ever: a URL, no https.")
+@init_options
 @click.option("--policy-key", required=True, metavar="THUMBPRINT",
               help="The log's policy key, as its operator published it: that is which log is followed.")  # fmt: skip
 @click.option("--iss", required=True, metavar="URI", help="The issuer of its attestations.")
-@click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
-              help="Its high-water mark. Default: beside the folder, not in it.")  # fmt: skip
-@click.option("--encrypt-keys", is_flag=True, help="Encrypt its private keys with a passphrase.")
-@json_option()
 def init_follower(
     folder: Path, name: str, policy_key: str, iss: str, watermark: Path | None, encrypt_keys: bool, as_json: bool
 ) -> None:
@@ -71,29 +60,21 @@ def init_follower(
     register attestations with `transparency issuer add`.
     """
     from transparency.witness.follow_folder import create_follower
-    from transparency.witness.keys import check_witness_name
 
     pinned = read_thumbprint(policy_key)
     check_iss(iss)
-    try:
-        check_witness_name(name)
-    except NoteError as error:
-        raise CommandError(Exit.USAGE, f"--name cannot be used: {error}", "It is like control.example/c1.") from error
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(Exit.CANNOT_WRITE, f"{folder} is not an empty folder", "Name another.")
+    check_new(folder, name, "control.example/c1")
     passphrase = new_kept_passphrase() if encrypt_keys else None
     with storage(folder):
         made = create_follower(folder, name, pinned, iss, watermark, passphrase)
-    vkeys = [key.text for key in made.load_keys().vkeys]
-    if as_json:
-        print_json({"dir": str(folder), "name": name, "iss": iss, "issuer-key": str(folder / "issuer.pub.pem"),
-                    "vkeys": vkeys})  # fmt: skip
-        return
-    for line in vkeys:
-        click.echo(line)
-    done(f"{folder}: a compliance witness by the name {name}; these are its verifier keys, for verifiers to trust")
-    note(f"for the log's operator: transparency issuer add --data DIR --iss {iss} --key {folder / 'issuer.pub.pem'}")
-    note(f"next: transparency witness follow LOG --dir {folder} --token T")
+    tell_made(
+        made,
+        {"dir": str(folder), "name": name, "iss": iss, "issuer-key": str(folder / "issuer.pub.pem")},
+        f"{folder}: a compliance witness by the name {name}; these are its verifier keys, for verifiers to trust",
+        f"for the log's operator: transparency issuer add --data DIR --iss {iss} --key {folder / 'issuer.pub.pem'}",
+        f"next: transparency witness follow LOG --dir {folder} --token T",
+        as_json=as_json,
+    )
 
 
 @click.command(epilog="\b\nExample: transparency witness follow https://log.example --dir ./compliance --token T")
@@ -121,50 +102,38 @@ def init_follower(
 )
 @click.option("--alerts-per-hour", type=click.IntRange(1), default=60, show_default=True, metavar="N",
               help="More are held back until there is room.")  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8091, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--public-findings", is_flag=True, help="Show findings to everybody, not only to this machine.")
-@click.option("--access-log", metavar="FILE", help="Structured access log; - is stderr.")
-@tls_options
-@click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The mark, if it was moved.")
+@listening_options(8091)
 @json_option()
 def follow(
     log: str, folder: Path, token: str | None, cacert: str | None, once: bool, interval: float, period: int,
     also: str | None, also_token: str | None, settings_file: str | None, webhook: str | None, command_line: str | None,
-    alerts_per_hour: int, host: str, port: int, public_findings: bool, access_log: str | None, tls_cert: Path | None,
-    tls_key: Path | None, watermark: Path | None, as_json: bool,
+    alerts_per_hour: int, public_findings: bool, watermark: Path | None, as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of listening_settings
 ) -> None:  # fmt: skip
     """Follow LOG: replay and check every entry, cosign each checkpoint that the log has earned, attest what was found.
 
     A cosignature is withheld only when the log itself misbehaved; what records look like is counted, and registered as
     an attestation. When it is ready one line with its URL is printed, where checkpoint and findings are to be had.
     """
-    from transparency.server.settings import ServerSettings
     from transparency.witness.state import open_state
 
     found = require_follower(folder)
     _check_config(found)
     if token is not None and not is_protected(log):
         warn("the token goes over plain HTTP, readable on the way; use an https:// URL")
-    check_tls(tls_cert, tls_key)
-    if not once:
-        check_can_listen(host, port)
-        check_can_append(access_log)
+    server = None if once else listening_settings(**options)
     tls = tls_context(cacert)
     settings = _settings(
         settings_file, url=log, token=token, tls=tls, interval=interval, period=period, also=also,
         also_token=also_token, per_hour=alerts_per_hour, public=public_findings,
     )  # fmt: skip
-    server = ServerSettings(host=host, port=port, access_log=access_log, tls_cert=tls_cert, tls_key=tls_key)
-    if not once:
-        server = fit_connections(server)
-        warn_of_plain_http(server)
     try:
         calls = _calls(webhook, command_line, tls)
         with storage(found.state), open_state(found, watermark=watermark) as state:
-            last = asyncio.run(_run(found, state, settings, None if once else server, calls, as_json=as_json))
+            last = asyncio.run(_run(found, state, settings, server, calls, as_json=as_json))
     except OSError as error:
-        raise cannot_listen(host, port, error) or error from error
+        raise cannot_listen(options["host"], options["port"], error) or error from error
     if once:
         raise click.exceptions.Exit(_EXITS.get(last.what, Exit.NEGATIVE))
     note("stopped; everything that was cosigned is recorded")

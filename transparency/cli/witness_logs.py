@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from transparency.cli.cosigners import add_log_options
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.files import write_output
@@ -30,12 +32,7 @@ if TYPE_CHECKING:
 
 @click.command("add-log", epilog="\b\nExample: transparency witness add-log --dir ./witness VKEY VKEY2 --url URL")
 @dir_option()
-@click.argument("vkeys", metavar="VKEY…", nargs=-1, required=True)
-@click.option("--url", metavar="URL", help="Where the log is served, for people and monitors.")
-@click.option("--per-minute", type=click.IntRange(0), metavar="N",
-              help="New checkpoints a minute; 0 lifts the limit. Default: 600.")  # fmt: skip
-@click.option("--replace-keys", is_flag=True, help="The log is known by other keys: trust these instead.")
-@json_option()
+@add_log_options(click.option("--url", metavar="URL", help="Where the log is served, for people and monitors."))
 def add_log(
     folder: Path, vkeys: tuple[str, ...], url: str | None, per_minute: int | None, replace_keys: bool, as_json: bool
 ) -> None:
@@ -132,22 +129,28 @@ def write_cases(found: WitnessFolder, target: Path, *, as_json: bool) -> None:
 
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         kept = state.evidence()
+    with new_folder(target) as making:
+        rows = [_write_case(making, f"{number:04}.{each.ground}", each) for number, each in enumerate(kept, 1)]
+    if as_json:
+        print_json(rows)
+        return
+    done(f"{len(rows)} cases in {target}, {sum(each.ground == 'fork' for each in kept)} of them forks")
+
+
+@contextmanager
+def new_folder(target: Path, mode: int = 0o777) -> Iterator[Path]:
+    """A folder to fill, which is *target* when the block is left: all of it, or nothing."""
     if target.exists():
         raise CommandError(Exit.CANNOT_WRITE, f"{target} is there", "Name a new folder.")
-    # All of it or nothing.
     making = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        making.mkdir()
-        rows = [_write_case(making, f"{number:04}.{each.ground}", each) for number, each in enumerate(kept, 1)]
+        making.mkdir(mode)
+        yield making
         making.replace(target)
     except OSError as error:
         raise CommandError(Exit.CANNOT_WRITE, f"{target}: {error.strerror}", "Name a new folder.") from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    if as_json:
-        print_json(rows)
-        return
-    done(f"{len(rows)} cases in {target}, {sum(each.ground == 'fork' for each in kept)} of them forks")
 
 
 def _write_case(folder: Path, stem: str, case: Evidence) -> dict[str, object]:
