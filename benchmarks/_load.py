@@ -50,13 +50,19 @@ def post(body: bytes, path: str = "/entries", kind: str = "application/cose") ->
     return head.encode() + body
 
 
-def run_load(port: int, requests: Sequence[bytes], clients: int, deadline: float | None = None) -> Load:  # noqa: C901 - one loop, to be lean
-    """Send *requests* over *clients* connections, each one after the other's answer; stop sending after *deadline*."""
+def run_load(  # noqa: C901 - one loop, to be lean
+    port: int | Sequence[int], requests: Sequence[bytes], clients: int, deadline: float | None = None
+) -> Load:
+    """Send *requests* over *clients* connections, each one after the other's answer; stop sending after *deadline*.
+
+    With several ports the connections are shared out among them.
+    """
+    ports = [port] if isinstance(port, int) else port
     load = Load(answers=[None] * len(requests))
     epoll = select.epoll()
     connections = {}
-    for _ in range(min(clients, len(requests))):
-        connection = _Connection(port)
+    for number in range(min(clients, len(requests))):
+        connection = _Connection(ports[number % len(ports)])
         connections[connection.sock.fileno()] = connection
         epoll.register(connection.sock, select.EPOLLIN)
     clock = time.perf_counter
