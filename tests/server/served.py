@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 
+from tests.patience import PATIENCE
 from transparency.cose.algorithms import algorithm
 from transparency.cose.cbor import decode
 from transparency.cose.keys import PrivateKey, Signer
@@ -35,9 +36,6 @@ ISS = "https://issuer.example"
 SUB = "urn:example:session:1"
 PROBLEM = "application/concise-problem-details+cbor"
 COSE = {"Content-Type": "application/cose"}
-# How long anything may take before a test says that it never comes. Nothing waits for it to pass, so it is generous:
-# a process that shares two cores with others may stand still for seconds.
-PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,7 @@ async def served(
 ) -> AsyncIterator[Served]:
     """A new log with one registered issuer, open unless the test says otherwise.
 
-    What is slow is answered 202 only where a test is about that, and the index's process runs only where it is: both
-    would come between a test and its log on a busy machine.
+    What is slow is answered 202 only where a test is about that: any registration is slow on a busy machine.
     """
     issuer = PrivateKey.generate(algorithm("ES256").id)
     data = tmp_path / "log"
@@ -147,7 +144,7 @@ async def served(
     )
     log = Log.open(data, watermark=tmp_path / "mark")
     tokens = TokenStore(data / "access.sqlite", **({"clock": token_clock} if token_clock else {}))
-    options = ServerSettings(**{"port": 0, "open": True, "slow_after": PATIENCE, "search": False, **settings})
+    options = ServerSettings(**{"port": 0, "open": True, "slow_after": PATIENCE, **settings})
     try:
         await log.start()
         async with (

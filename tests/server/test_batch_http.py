@@ -11,7 +11,8 @@ from typing import Any
 import cbor2
 import pytest
 
-from tests.server.served import PATIENCE, Served, parse_raw, served, to_the_end
+from tests.patience import PATIENCE
+from tests.server.served import Served, parse_raw, served, to_the_end
 from transparency.client.pinning import check_receipt
 from transparency.cose.sequence import item_end
 from transparency.server.chunked import LAST_CHUNK, Body, chunk

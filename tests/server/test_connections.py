@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.served import PATIENCE, Served, parse_raw, served, to_the_end
+from tests.patience import PATIENCE
+from tests.server.served import Served, parse_raw, served, to_the_end
 from transparency.log.log import Registered
 from transparency.server.connections import Connections
 from transparency.server.protocol import Connection

@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.server.served import COSE, ISS, PATIENCE, Served, served, to_the_end
+from tests.patience import PATIENCE
+from tests.server.served import COSE, ISS, Served, served, to_the_end
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey
 from transparency.errors import StoreError

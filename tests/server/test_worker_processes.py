@@ -16,7 +16,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.server.served import COSE, ISS, PATIENCE, Reply, Served, parse_raw, served, to_the_end
+from tests.patience import PATIENCE
+from tests.server.served import COSE, ISS, Reply, Served, parse_raw, served, to_the_end
 from tests.server.test_serve import missing, new_log
 from transparency.cose.keys import PrivateKey
 from transparency.errors import WorkersError
@@ -199,11 +200,7 @@ async def test_workers_that_somebody_keeps_killing_are_replaced_all_the_same(
     async with served(tmp_path, workers=1) as site:
         for number in range(module.MAX_FALSE_STARTS + 2):
             await end_all_workers()
-            statement = site.statement(b"%d" % number)
-            async with asyncio.timeout(PATIENCE):
-                while (reply := await _posted(site, statement)) is None:  # noqa: ASYNC110 - another process' doing
-                    await asyncio.sleep(0.02)
-            assert reply.status == 201
+            assert (await registered(site, site.statement(b"%d" % number))).status == 201
         assert not site.service.failed.is_set()
 
 
@@ -219,9 +216,28 @@ async def test_a_worker_that_is_stopped_is_ended_and_replaced(
             while runs(stopped):  # noqa: ASYNC110 - another process' doing
                 await asyncio.sleep(0.05)
 
-        reply = await site.post(site.statement())
-        assert reply.status == 201
+        assert (await registered(site, site.statement())).status == 201
         assert f"worker process {stopped} has not been heard of" in caplog.text
+
+
+async def test_a_worker_that_takes_long_to_start_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where many processes want the machine. It has nothing to say before it serves, and that is no silence."""
+    slow = tmp_path / "slow-python"
+    slow.write_text(f'#!/bin/sh\nsleep 2\nexec {sys.executable} "$@"\n')
+    slow.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(module, "MAX_SILENCES", 2)
+    async with served(tmp_path, workers=1) as site:
+        assert not site.service.failed.is_set()
+
+
+async def registered(site: Served, statement: bytes) -> Reply:
+    """The answer, once there is a worker that gives one."""
+    async with asyncio.timeout(PATIENCE):
+        while (reply := await _posted(site, statement)) is None:  # noqa: ASYNC110 - another process' doing
+            await asyncio.sleep(0.02)
+    return reply
 
 
 async def _posted(site: Served, statement: bytes) -> Reply | None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.served import PATIENCE, Reply, Served, SlowDisk, parse_raw, served, until_found
+from tests.patience import PATIENCE
+from tests.server.served import Reply, Served, SlowDisk, parse_raw, served, until_found
 from transparency.client.pinning import check_receipt
 from transparency.cose.algorithms import algorithm
 from transparency.cose.keys import PrivateKey

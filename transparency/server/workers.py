@@ -35,7 +35,8 @@ _logger = logging.getLogger("transparency.server")
 # More than the head of a request and what was read behind it, for some connections at once.
 PACKET_BUFFER = 8 * 1024 * 1024
 MAX_PACKET = 1024 * 1024
-START_SECONDS = 30.0
+# One that starts has this long: where many processes want the machine, that is seconds, and ending it helps nobody.
+START_SECONDS = 120.0
 # What goes with the sockets to listen on.
 LISTEN = b"listen"
 # So many in a row that died before they listened, and the service gives up.
@@ -61,6 +62,8 @@ class Workers:
         self._balance = Balance(count)
         self._watching: set[asyncio.Task[None]] = set()
         self._processes: dict[asyncio.subprocess.Process, Link] = {}
+        # Those that got as far as their sockets, and say something twice a second from then on.
+        self._serving: set[asyncio.subprocess.Process] = set()
         self._stopping = asyncio.Event()
         self._false_starts = 0
         self._pause = 0.0
@@ -124,13 +127,11 @@ class Workers:
             stream.close()
             handing.close()
 
-        listens = asyncio.Event()
-
         def give_sockets() -> None:
             listening = self._site.listening()
             with contextlib.suppress(OSError):  # it has died
                 socket.send_fds(packets, [LISTEN], [own.fileno() for own in listening])
-                listens.set()
+                self._serving.add(process)
                 ready.set()
             for own in listening:
                 own.close()
@@ -138,7 +139,7 @@ class Workers:
         _, link = await loop.create_connection(lambda: self._hub.link(give_sockets), sock=mine)
         loop.add_reader(packets, self._adopt, packets)
         self._processes[process] = link
-        task = asyncio.create_task(self._watch(process, link, packets, listens, ready, place))
+        task = asyncio.create_task(self._watch(process, link, packets, ready, place))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
 
@@ -193,7 +194,7 @@ class Workers:
             }
             for process, count in silences.items():
                 self._processes[process].heard = False
-                if count >= MAX_SILENCES:
+                if count >= (MAX_SILENCES if process in self._serving else START_SECONDS / LOOK_SECONDS):
                     _logger.error("worker process %d has not been heard of for long; it is ended", process.pid)
                     with contextlib.suppress(ProcessLookupError):
                         process.kill()
@@ -203,7 +204,6 @@ class Workers:
         process: asyncio.subprocess.Process,
         link: Link,
         packets: socket.socket,
-        listens: asyncio.Event,
         ready: asyncio.Event,
         place: int,
     ) -> None:
@@ -214,11 +214,13 @@ class Workers:
         packets.close()
         link.abort()
         del self._processes[process]
+        listened = process in self._serving
+        self._serving.discard(process)
         self._balance.leave(place)
         if self._stopping.is_set():
             return
         _logger.error("a worker process ended by itself (%s); another takes its place", _words(code))
-        if self._beyond_hope(listened=listens.is_set(), lived=loop.time() - started):
+        if self._beyond_hope(listened=listened, lived=loop.time() - started):
             self._service.stop_for(WorkersError("the worker processes end before they serve anything"))
             return
         with contextlib.suppress(TimeoutError):
