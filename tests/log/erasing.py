@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -134,9 +135,13 @@ async def state_audit(erasing: Erasing, log: Log) -> None:
 
 def files_with(needle: bytes, folders: Iterable[Path]) -> list[str]:
     """Every file below *folders* in which *needle* can be read, byte for byte."""
-    return [
-        str(path.relative_to(folder))
-        for folder in folders
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and needle in path.read_bytes()
-    ]
+    folders = list(folders)
+    while True:
+        # Beside a running log a file may go, or get its name, between being listed and being read: then once more.
+        with contextlib.suppress(FileNotFoundError):
+            return [
+                str(path.relative_to(folder))
+                for folder in folders
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and needle in path.read_bytes()
+            ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import LogUnusableError, MalformedError
 from transparency.log.access_check import AccessReport, check_access
 from transparency.log.access_digests import AccessDigests, RegisteredDigest, digests_in
@@ -63,7 +64,7 @@ def test_several_processes_write_one_chain(tmp_path: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(PATIENCE)
 
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     report = check(tmp_path / "a")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.cli.rotation import rotate_key
 from transparency.errors import FolderOwnedError, MalformedError, RefusedError, StoreError, UnreachableError
 from transparency.log.admin import MAX_FRAME, AdminServer, open_admin
@@ -133,7 +134,7 @@ def _send(data: Path, garbage: bytes) -> None:
     descriptor = os.open(data, os.O_RDONLY)
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE)
             connection.connect(f"/proc/self/fd/{descriptor}/admin.sock")
             connection.sendall(garbage)
             connection.shutdown(socket.SHUT_WR)
@@ -152,7 +153,7 @@ async def test_a_command_that_hangs_does_not_hold_up_the_stop(tmp_path: Path, ca
         await writer.drain()
         await asyncio.sleep(0.01)
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await server.stop()
         await asyncio.sleep(0.01)
         writer.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import MalformedError, NotFoundError, OverloadedError
 from transparency.log import durable
 from transparency.log.artifacts import ArtifactStore
@@ -151,7 +152,7 @@ def test_an_upload_is_not_closed_under_the_thread_that_writes_it(
 
     def slow(descriptor: int, data: bytes) -> int:
         writing.set()
-        go_on.wait(5)
+        go_on.wait(PATIENCE)
         open_while_writing.append(stat.S_ISREG(os.fstat(descriptor).st_mode))
         return write(descriptor, data)
 
@@ -160,7 +161,7 @@ def test_an_upload_is_not_closed_under_the_thread_that_writes_it(
     writer = threading.Thread(target=incoming.write, args=(DATA,))
     closer = threading.Thread(target=incoming.__exit__)
     writer.start()
-    assert writing.wait(5)
+    assert writing.wait(PATIENCE)
     closer.start()
     go_on.set()
     writer.join()

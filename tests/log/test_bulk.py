@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.log.stores import batch_of
+from tests.patience import PATIENCE
 from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
 from transparency.log import bulk
 from transparency.log.candidate import Candidate, document_judgement
@@ -105,7 +106,7 @@ def test_serve_opens_a_loaded_log(made: MadeLog) -> None:
         assert server.stdout is not None
         url = server.stdout.readline()
         server.terminate()
-        _, said = server.communicate(timeout=60)
+        _, said = server.communicate(timeout=PATIENCE)
     assert url.startswith("http://127.0.0.1:")
     assert server.returncode == 0, said
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.log import erasing
 from tests.log.erasing import MARKER, Erasing, files_with
+from tests.patience import PATIENCE
 from transparency.errors import OverloadedError, StoreError
 from transparency.log import carrying_out
 from transparency.log.artifacts import ArtifactStore
@@ -88,13 +89,13 @@ async def test_while_the_database_is_written_anew_reads_are_answered_and_registr
     class Copying(FaultyStore):
         def scrub(self) -> str:
             begun.set()
-            assert go_on.wait(60)
+            assert go_on.wait(PATIENCE)
             return super().scrub()
 
     log = made.made.open(wrap_store=Copying)
     await log.start()
     erasing_it = asyncio.create_task(erasing.by_order(log, indexes[1]))
-    assert await asyncio.to_thread(begun.wait, 60)
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
     registering = asyncio.create_task(log.register(made.issuer.sign(b"meanwhile")))
     await asyncio.sleep(0)
 

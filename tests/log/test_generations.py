@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import OverloadedError, RefusedError
 from transparency.log import sequencer
 from transparency.log.documents import read_policy
@@ -240,13 +241,13 @@ class _Hold:
         class Held(FaultyStore):
             def commit(self, batch: Commit) -> None:
                 hold._reached.set()
-                assert hold._released.wait(10)
+                assert hold._released.wait(PATIENCE)
                 super().commit(batch)
 
         return Held(store)
 
     async def reached(self) -> None:
-        assert await asyncio.to_thread(self._reached.wait, 10)
+        assert await asyncio.to_thread(self._reached.wait, PATIENCE)
 
     def release(self) -> None:
         self._released.set()

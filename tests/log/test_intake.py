@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import OverloadedError, RefusedError, StoreError
 from transparency.log import intake, sequencer
 from transparency.log.log import Accepted, Failed, Found, Log, Pending
@@ -42,7 +43,7 @@ async def test_whoever_waits_for_the_intake_is_told_when_the_store_fails(made: M
     await log.start()
     faulty.fail("intake_add", fault)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(StoreError):
             await log.accept(made.issuer.sign(b"x"))
     with pytest.raises(StoreError):
@@ -122,7 +123,7 @@ async def test_what_was_acknowledged_is_taken_up_again_after_a_crash(made: MadeL
 
 async def _settled(log: Log, data: bytes) -> object:
     entry = Statement.from_bytes(data).entry
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = log.lookup(entry)
             if found is not None and not isinstance(found, Pending):
@@ -143,7 +144,7 @@ class _Gate:
 
             def held(*arguments: object) -> object:
                 self._reached.set()
-                assert self._open.wait(10)
+                assert self._open.wait(PATIENCE)
                 return original(*arguments)
 
             setattr(store, method, held)
@@ -152,7 +153,7 @@ class _Gate:
         return wrap
 
     async def reached(self) -> None:
-        assert await asyncio.to_thread(self._reached.wait, 10)
+        assert await asyncio.to_thread(self._reached.wait, PATIENCE)
 
     def open(self) -> None:
         self._open.set()
@@ -188,7 +189,7 @@ async def test_a_read_that_fails_while_draining_stops_the_log_and_strands_nobody
     data = made.issuer.sign(b"acknowledged")
 
     assert isinstance(await log.accept(data), Accepted)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await told.wait()
     with pytest.raises(StoreError):
         await log.register(made.issuer.sign(b"after"))

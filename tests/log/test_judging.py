@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.log.judging import LARGE_RECORD, judge_statement
 from transparency.policy.document import Policy
 from transparency.policy.issuer import Records
@@ -27,7 +28,7 @@ class Waiting(Judge):
 
     def judge(self, statement: Statement, now: int) -> Judgement:
         # In the event loop's own thread nobody could say so: there is nothing to wait for.
-        self.told = threading.current_thread() is not threading.main_thread() and self.go_on.wait(5)
+        self.told = threading.current_thread() is not threading.main_thread() and self.go_on.wait(PATIENCE)
         return Judgement(self.policy.generation, 0, now, unique=bool(statement.payload))
 
 

@@ -6,6 +6,7 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from transparency.log.log import Log
 from transparency.log.store import Kind
 from transparency.policy.manifest import Admission, Manifest
@@ -94,7 +95,7 @@ async def test_whoever_serves_a_log_makes_them_in_time_and_at_the_stop(tmp_path:
     came = asyncio.Event()
     log.sequencer.on_published.append(lambda size: came.set() if log.manifests.covered or size == 13 else None)
     await register(log, made, range(10))
-    await asyncio.wait_for(came.wait(), 30)
+    await asyncio.wait_for(came.wait(), PATIENCE)
     await register(log, made, range(10, 11))
     await log.stop()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import NotFoundError, StoreError
 from transparency.log.durable import DurableFile
 from transparency.statements.statement import Statement
@@ -22,7 +23,7 @@ class _SlowFile(DurableFile):
 
     def sync(self) -> None:
         type(self).held.set()
-        assert type(self).go.wait(10)
+        assert type(self).go.wait(PATIENCE)
         super().sync()
 
 
@@ -33,7 +34,7 @@ async def test_no_head_is_shown_between_its_commit_and_its_mark(tmp_path: Path) 
     await log.start()
     data = made.issuer.sign(b"x")
     registering = asyncio.create_task(log.register(data))
-    assert await asyncio.to_thread(_SlowFile.held.wait, 10)
+    assert await asyncio.to_thread(_SlowFile.held.wait, PATIENCE)
     assert log._store.tip().size == 3, "the commit is done, the mark is not"
 
     assert log.newest_head().size == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import RefusedError
 from transparency.log import stated
 from transparency.log.log import Log
@@ -30,7 +31,7 @@ class _SlowReading(FaultyStore):
     def newest_documents(self, kind: Kind, before: int, most: int) -> list[StoredEntry]:
         if self.slow:
             self.begun.set()
-            assert self.go_on.wait(20), "the scan kept everybody else waiting"
+            assert self.go_on.wait(2 * PATIENCE), "the scan kept everybody else waiting"
         return super().newest_documents(kind, before, most)
 
 
@@ -38,7 +39,7 @@ async def _register_meanwhile(made: MadeLog, log: Log, store: _SlowReading) -> N
     try:
         while not store.begun.is_set():  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.001)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             assert (await log.register(made.issuer.sign(b"meanwhile"))).new
     finally:
         store.go_on.set()

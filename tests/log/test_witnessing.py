@@ -13,6 +13,7 @@ import pytest
 
 from tests.log.test_checkpoints import grow, until_published
 from tests.log.witness_peers import NOW, Peer, listening, policy_of
+from tests.patience import PATIENCE
 from transparency.cose.algorithms import ED25519, ML_DSA_44
 from transparency.cose.private_key import PrivateKey
 from transparency.errors import NoteError
@@ -142,7 +143,7 @@ async def test_a_witness_that_was_busy_is_asked_about_the_newest_checkpoint_next
             assert publisher.published.size == size
 
         peers[1].ready.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while publisher.cosignatures < 2:  # noqa: ASYNC110 - the event is in another part
                 await asyncio.sleep(0.01)
         assert cosigners(publisher) == ["w1", "w2"]
