@@ -13,14 +13,17 @@ journal of every create, write, truncate, sync and delete. From it the disk is r
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
 from transparency.log.durable import DurableFile
+from transparency.witness.folder import WitnessConfig, WitnessFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class Disk:
                 for kept in self.unsynced.pop(name, []):
                     _carry_out(self.durable[name], kept)
 
-    def after_power_loss(self, survivors: Callable[[str, list[Operation]], list[Operation]]) -> dict[str, bytes]:
+    def after_power_loss(self, survivors: Survivors) -> dict[str, bytes]:
         """The files, with those unsynced operations that *survivors* lets through."""
         files = {name: bytearray(content) for name, content in self.durable.items()}
         for name, operations in self.unsynced.items():
@@ -187,18 +190,25 @@ class Disk:
         return {name: bytes(content) for name, content in files.items()}
 
 
+Survivors = Callable[[str, list[Operation]], list[Operation]]
+Model = Callable[[int], Survivors]
+"""By the number of the moment, which is the seed of its chance."""
+Check = Callable[[dict[str, bytes], list[object], str], None]
+"""A start on the files that are left, held against what had been acknowledged; the last is a name for the moment."""
+
+
 def strict(_name: str, _operations: list[Operation]) -> list[Operation]:
     """Nothing that was not synced is there."""
     return []
 
 
-def reordering(seed: int) -> Callable[[str, list[Operation]], list[Operation]]:
+def reordering(seed: int) -> Survivors:
     """Any part of it is there, whatever the order it was written in."""
     chance = random.Random(seed)
     return lambda _name, operations: [one for one in operations if chance.random() < 0.5]
 
 
-def torn(seed: int) -> Callable[[str, list[Operation]], list[Operation]]:
+def torn(seed: int) -> Survivors:
     """The beginning of it is there, and the last write of that only in part."""
     chance = random.Random(seed)
 
@@ -211,6 +221,20 @@ def torn(seed: int) -> Callable[[str, list[Operation]], list[Operation]]:
         return kept
 
     return survivors
+
+
+every_model = pytest.mark.parametrize(
+    "model", [lambda _: strict, reordering, torn], ids=["strict", "reordering", "torn"]
+)
+
+
+def rebuild_all(base: dict[str, bytes], journal: Journal, model: Model, check: Check) -> int:
+    """Every moment there is; how many."""
+    points = 0
+    for disk, acknowledged in moments(base, journal):
+        check(disk.after_power_loss(model(points)), acknowledged, f"{points}")
+        points += 1
+    return points
 
 
 def moments(base: dict[str, bytes], journal: Journal) -> Iterator[tuple[Disk, list[object]]]:
@@ -239,3 +263,27 @@ def _carry_out(content: bytearray, operation: Operation) -> None:
     if len(content) < end:
         content.extend(bytes(end - len(content)))
     content[operation.offset : end] = operation.data
+
+
+# -- a cosigner, of any kind -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CosignerRun:
+    """What a witness or a mirror did to its databases and its mark, which lies outside its folder."""
+
+    folder: WitnessFolder
+    base: dict[str, bytes]
+    journal: Journal
+
+    @property
+    def mark(self) -> str:
+        return WitnessConfig.read(self.folder.config).watermark.name
+
+    def put_back(self, files: dict[str, bytes], place: Path) -> Path:
+        """A copy of the folder with these files, its mark beside it."""
+        again = place / "cosigner"
+        shutil.copytree(self.folder.path, again, ignore=shutil.ignore_patterns("*.sqlite*", "lock"))
+        for name, content in files.items():
+            (place / name if name == self.mark else again / name).write_bytes(content)
+        return again

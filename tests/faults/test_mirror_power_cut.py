@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.faults.power_cut import Journal, Operation, Recorder, moments, reordering, strict, torn
+from tests.faults.power_cut import CosignerRun, Model, Recorder, every_model, rebuild_all, strict
 from tests.mirror.mirrored import Uploading, make_mirror
 from tests.notes.world import ORIGIN
 from transparency.errors import TransparencyError
@@ -36,7 +35,6 @@ TREES = "tree.sqlite"
 # Within a tile, over its end, and over several at once.
 SIZES = (3, 256, 300, 700)
 LOG = Uploading(SIZES[-1])
-Survivors = Callable[[str, list[Operation]], list[Operation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +45,15 @@ class _Told:
     cosigned: int
 
 
-@dataclass(slots=True)
-class _Run:
-    folder: MirrorFolder
-    base: dict[str, bytes]
-    journal: Journal
-
-    @property
-    def mark(self) -> str:
-        return WitnessConfig.read(self.folder.config).watermark.name
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> _Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> CosignerRun:
     """The workload with the settings we ship, recorded once."""
     return asyncio.run(_workload(tmp_path_factory.mktemp("recorded") / "mirror"))
 
 
-@pytest.mark.parametrize("model", [lambda _: strict, reordering, torn], ids=["strict", "reordering", "torn"])
+@every_model
 def test_whatever_a_mirror_has_cosigned_is_there_after_a_power_cut_at_every_sync(
-    run: _Run, in_memory: Path, model: Callable[[int], Survivors]
+    run: CosignerRun, in_memory: Path, model: Model
 ) -> None:
     """M-2: "until all entries are durably committed"."""
     assert run.journal.count("sync", TREES) > 3, "no checkpoint of its journal was in it"
@@ -89,7 +76,7 @@ async def test_without_full_sync_the_same_test_fails(tmp_path: Path, in_memory: 
 # -- the workload --------------------------------------------------------------------------------------------------
 
 
-async def _workload(path: Path, *, synchronous: str = "FULL") -> _Run:
+async def _workload(path: Path, *, synchronous: str = "FULL") -> CosignerRun:
     """A log that grows by turns, each time uploaded in two pieces, with checkpoints of the journals in between."""
     folder = make_mirror(path)
     mark = WitnessConfig.read(folder.config).watermark
@@ -114,7 +101,7 @@ async def _workload(path: Path, *, synchronous: str = "FULL") -> _Run:
             clock.advance(1)
         await keeper.stop()
     recorder.close()
-    return _Run(folder, base, recorder.journal)
+    return CosignerRun(folder, base, recorder.journal)
 
 
 def _told(mirror: Mirror, size: int, most: int | None = None) -> _Told:
@@ -133,19 +120,14 @@ def _told(mirror: Mirror, size: int, most: int | None = None) -> _Told:
 # -- the disk as it would be, and a start on it --------------------------------------------------------------------
 
 
-def _rebuild_all(run: _Run, folder: Path, model: Callable[[int], Survivors]) -> int:
-    points = 0
-    for disk, acknowledged in moments(run.base, run.journal):
-        _check_start(run, disk.after_power_loss(model(points)), acknowledged, folder / f"{points}")
-        points += 1
-    return points
+def _rebuild_all(run: CosignerRun, folder: Path, model: Model) -> int:
+    return rebuild_all(
+        run.base, run.journal, model, lambda files, got, name: _check_start(run, files, got, folder / name)
+    )
 
 
-def _check_start(run: _Run, files: dict[str, bytes], acknowledged: list[object], folder: Path) -> None:
-    again = MirrorFolder(folder / "mirror")
-    shutil.copytree(run.folder.path, again.path, ignore=shutil.ignore_patterns("*.sqlite*", "lock"))
-    for name, content in files.items():
-        (folder / name if name == run.mark else again.path / name).write_bytes(content)
+def _check_start(run: CosignerRun, files: dict[str, bytes], acknowledged: list[object], folder: Path) -> None:
+    again = MirrorFolder(run.put_back(files, folder))
     with open_mirror(again, watermark=folder / run.mark) as mirror:
         record = mirror.cosigned(ORIGIN)
         for told in acknowledged[-1:]:

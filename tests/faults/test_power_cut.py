@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import copied
-from tests.faults.power_cut import Disk, Journal, Operation, Recorder, moments, reordering, strict, torn
+from tests.faults.power_cut import Disk, Journal, Model, Recorder, every_model, rebuild_all, strict
 from transparency.errors import TransparencyError
 from transparency.log import sequencer
 from transparency.log.log import Accepted, Log, Registered
@@ -33,7 +32,6 @@ DATABASE, WAL, MARK = "log.sqlite", "log.sqlite-wal", "mark"
 BATCHES = 44
 # Where a slot of the mark has its size: after the magic and the origin's hash (transparency/log/mark.py).
 _SIZE_IN_SLOT, _SIZE_AT = struct.Struct(">Q"), 40
-Survivors = Callable[[str, list[Operation]], list[Operation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,8 @@ def run(template: MadeLog, tmp_path_factory: pytest.TempPathFactory) -> _Run:
     return asyncio.run(_workload(copied(template, tmp_path_factory.mktemp("recorded"))))
 
 
-@pytest.mark.parametrize("model", [lambda _: strict, reordering, torn], ids=["strict", "reordering", "torn"])
-def test_whatever_was_acknowledged_survives_a_power_cut_at_every_sync(
-    run: _Run, in_memory: Path, model: Callable[[int], Survivors]
-) -> None:
+@every_model
+def test_whatever_was_acknowledged_survives_a_power_cut_at_every_sync(run: _Run, in_memory: Path, model: Model) -> None:
     assert run.journal.count("sync", DATABASE) > 3, "no checkpoint was in it"
     assert run.journal.count("acknowledge") > 250
     assert run.journal.count("delete", WAL) == 1
@@ -181,13 +177,10 @@ def _acknowledged(data: bytes, result: Registered | Accepted, sent_at: int) -> _
 # -- the disk as it would be, and a start on it --------------------------------------------------------------------
 
 
-def _rebuild_all(run: _Run, folder: Path, model: Callable[[int], Survivors]) -> int:
-    points = 0
-    for disk, acknowledged in moments(run.base, run.journal):
-        files = disk.after_power_loss(model(points))
-        _check_start(run.made, files, acknowledged, folder / f"{points}")
-        points += 1
-    return points
+def _rebuild_all(run: _Run, folder: Path, model: Model) -> int:
+    return rebuild_all(
+        run.base, run.journal, model, lambda files, got, name: _check_start(run.made, files, got, folder / name)
+    )
 
 
 def _check_start(made: MadeLog, files: dict[str, bytes], acknowledged: list[object], folder: Path) -> None:

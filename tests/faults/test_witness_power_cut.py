@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.faults.power_cut import Disk, Journal, Operation, Recorder, moments, reordering, strict, torn
+from tests.faults.power_cut import CosignerRun, Disk, Journal, Model, Recorder, every_model, rebuild_all, strict
 from tests.witness.served import make_witness
 from tests.witness.trees import Tree, request, tree_of
 from transparency.errors import TransparencyError
@@ -36,7 +35,6 @@ TREES = {origin: tree_of(LONGEST, origin.encode()) for origin in ORIGINS}
 FORKS = {
     origin: tree.cut(1).grow(*(b"fork %d" % number for number in range(LONGEST - 1))) for origin, tree in TREES.items()
 }
-Survivors = Callable[[str, list[Operation]], list[Operation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +44,15 @@ class _Cosigned:
     time: int
 
 
-@dataclass(slots=True)
-class _Run:
-    folder: WitnessFolder
-    base: dict[str, bytes]
-    journal: Journal
-
-    @property
-    def mark(self) -> str:
-        return WitnessConfig.read(self.folder.config).watermark.name
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> _Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> CosignerRun:
     """The workload with the settings we ship, recorded once."""
     return asyncio.run(_workload(tmp_path_factory.mktemp("recorded") / "witness"))
 
 
-@pytest.mark.parametrize("model", [lambda _: strict, reordering, torn], ids=["strict", "reordering", "torn"])
+@every_model
 def test_whatever_was_cosigned_survives_a_power_cut_at_every_sync(
-    run: _Run, in_memory: Path, model: Callable[[int], Survivors]
+    run: CosignerRun, in_memory: Path, model: Model
 ) -> None:
     assert run.journal.count("sync", STATE) > 3, "no checkpoint was in it"
     assert run.journal.count("acknowledge") > 50
@@ -76,7 +63,7 @@ def test_whatever_was_cosigned_survives_a_power_cut_at_every_sync(
     assert points > 70, "too few sync points to show anything"
 
 
-def test_wal_and_then_mark_are_synced_before_each_cosignature_leaves(run: _Run) -> None:
+def test_wal_and_then_mark_are_synced_before_each_cosignature_leaves(run: CosignerRun) -> None:
     """W-3: persisted before answering. Nothing of either file is left in the air when a client hears."""
     disk = Disk({name: bytearray(content) for name, content in run.base.items()})
     answers = 0
@@ -112,7 +99,7 @@ async def test_without_sync_of_the_mark_the_same_test_fails(tmp_path: Path, in_m
 # -- the workload --------------------------------------------------------------------------------------------------
 
 
-async def _workload(path: Path, *, synchronous: str = "FULL", rounds: int = ROUNDS) -> _Run:
+async def _workload(path: Path, *, synchronous: str = "FULL", rounds: int = ROUNDS) -> CosignerRun:
     """Logs that grow by turns and at once, beside forks of them, with checkpoints of the WAL in between."""
     folder = make_witness(path, *ORIGINS)
     mark = WitnessConfig.read(folder.config).watermark
@@ -131,7 +118,7 @@ async def _workload(path: Path, *, synchronous: str = "FULL", rounds: int = ROUN
             clock.advance(number % 2)
         await keeper.stop()
     recorder.close()
-    return _Run(folder, base, recorder.journal)
+    return CosignerRun(folder, base, recorder.journal)
 
 
 async def _round(keeper: Keeper, journal: Journal, number: int) -> None:
@@ -151,19 +138,14 @@ async def _round(keeper: Keeper, journal: Journal, number: int) -> None:
 # -- the disk as it would be, and a start on it --------------------------------------------------------------------
 
 
-def _rebuild_all(run: _Run, folder: Path, model: Callable[[int], Survivors]) -> int:
-    points = 0
-    for disk, acknowledged in moments(run.base, run.journal):
-        _check_start(run, disk.after_power_loss(model(points)), acknowledged, folder / f"{points}")
-        points += 1
-    return points
+def _rebuild_all(run: CosignerRun, folder: Path, model: Model) -> int:
+    return rebuild_all(
+        run.base, run.journal, model, lambda files, got, name: _check_start(run, files, got, folder / name)
+    )
 
 
-def _check_start(run: _Run, files: dict[str, bytes], acknowledged: list[object], folder: Path) -> None:
-    again = WitnessFolder(folder / "witness")
-    shutil.copytree(run.folder.path, again.path, ignore=shutil.ignore_patterns("state.sqlite*", "lock"))
-    for name, content in files.items():
-        (folder / name if name == run.mark else again.path / name).write_bytes(content)
+def _check_start(run: CosignerRun, files: dict[str, bytes], acknowledged: list[object], folder: Path) -> None:
+    again = WitnessFolder(run.put_back(files, folder))
     with open_state(again, watermark=folder / run.mark) as state:
         records = state.records()
         for got in acknowledged:
