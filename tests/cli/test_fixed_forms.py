@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ISS, Served, environment, running, shell
+from tests.patience import PATIENCE
 from transparency.cose.keys import decode_key_set
 from transparency.cose.sign1 import Sign1
 from transparency.statements.receipt import Receipt
@@ -168,7 +169,12 @@ def test_a_pipe_that_closes_early_is_not_an_error_message(served: Served, tmp_pa
     command = f"{sys.executable} -m transparency inspect --json {served.public} | true"
 
     ended = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=environment(tmp_path), capture_output=True, timeout=30, check=False
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
     assert ended.stderr == b""

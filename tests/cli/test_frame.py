@@ -20,6 +20,7 @@ import pytest
 
 from tests.cli.conftest import Run, environment
 from tests.cli.submitting import CLAUDE
+from tests.patience import PATIENCE
 from transparency import errors
 from transparency.cli.errors import DEBUG_VARIABLE, CommandError, Failure, describe, one_line
 from transparency.cli.exits import Exit
@@ -83,7 +84,9 @@ def test_help_does_not_import_what_commands_need() -> None:
         "print([name for name in ('aiohttp', 'cryptography', 'cbor2', 'sqlite3', 'rich') if name in sys.modules])"
     )
 
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
 
     assert ended.stdout.splitlines()[-1] == "[]"
 
@@ -103,7 +106,7 @@ def test_what_needs_no_network_does_not_wait_for_aiohttp(tmp_path: Path, words: 
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, timeout=PATIENCE, check=False
     )
 
     assert done.stderr.decode().split() == ["False", "False"]
@@ -258,7 +261,7 @@ def test_a_real_interrupt_leaves_no_traceback(tmp_path: Path) -> None:
             while fcntl.ioctl(reading, termios.FIONREAD, taken) == 0 and any(taken) and process.poll() is None:
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
     os.close(reading)
@@ -272,7 +275,7 @@ def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None
     ended = subprocess.run(
         [sys.executable, "-m", "transparency", "keygen", "--out", "k.pem"],
         env={**environment(tmp_path), "PYTHONIOENCODING": "ascii:strict"},
-        cwd=tmp_path, capture_output=True, timeout=30, check=False,
+        cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert ended.returncode == 0
@@ -284,7 +287,7 @@ def test_a_reader_that_goes_away_is_not_an_error(tmp_path: Path) -> None:
     os.close(reading)
     ended = subprocess.run(
         [sys.executable, "-m", "transparency", "--help"],
-        stdout=writing, stderr=subprocess.PIPE, env=environment(tmp_path), timeout=30, check=False,
+        stdout=writing, stderr=subprocess.PIPE, env=environment(tmp_path), timeout=PATIENCE, check=False,
     )  # fmt: skip
     os.close(writing)
 

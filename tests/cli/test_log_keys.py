@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ISS, Run, environment, running, shell
+from tests.patience import PATIENCE
 from transparency.cose.keys import is_encrypted
 from transparency.cose.sign1 import Sign1
 from transparency.statements.receipt import Receipt
@@ -27,7 +28,7 @@ WORD = "correct-horse-battery"
 def ok(folder: Path, *words: str | Path, **more: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-m", "transparency", *map(str, words)], cwd=folder, stdin=subprocess.DEVNULL,
-        env={**environment(folder / "no-config"), **more}, capture_output=True, timeout=60, check=False,
+        env={**environment(folder / "no-config"), **more}, capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.decode()
@@ -93,7 +94,7 @@ def test_an_announced_key_takes_over_by_itself_although_the_server_was_killed_in
     with running(tmp_path, "serve", "--data", "log", "--port", "0", "--open") as (url, _):
         ok(tmp_path, "keys", "--log", url, "--out", "log.keys")
         kids: list[bytes | None] = []
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not kids or (kids[-1] == old and time.monotonic() < deadline):
             kids.append(Receipt.from_bytes(submitted(tmp_path, url, f"b{len(kids)}")).kid)
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served, running, shell
 from tests.log.witness_peers import Peer, listening
+from tests.patience import PATIENCE
 from transparency.cose.keys import PrivateKey
 from transparency.log.log import system_clock
 from transparency.merkle.hashing import leaf_hash
@@ -154,7 +155,7 @@ def witnesses(*peers: Peer) -> Iterator[None]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(PATIENCE)
         yield
     finally:
         loop.call_soon_threadsafe(stop.set)

@@ -17,6 +17,7 @@ import pytest
 from tests.cli.conftest import ISS, Run, serving, shell
 from tests.log import erasing
 from tests.log.erasing import MARKER, Erasing, files_with
+from tests.patience import PATIENCE
 from transparency.errors import StoreError
 from transparency.log.log import Log
 from transparency.statements.transparent import attach_receipts
@@ -255,7 +256,7 @@ def _wait_for_search(folder: Path, url: str) -> None:
 
 def _status(url: str, body: bytes | None = None) -> int:
     try:
-        with urlopen(Request(url, data=body, method="GET" if body is None else "PUT"), timeout=30) as answer:  # noqa: S310 - ours
+        with urlopen(Request(url, data=body, method="GET" if body is None else "PUT"), timeout=PATIENCE) as answer:  # noqa: S310 - ours
             return int(answer.status)
     except HTTPError as error:
         return error.code

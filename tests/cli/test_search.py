@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served, serving, shell
 from tests.log.searching import session
+from tests.patience import PATIENCE
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
 
@@ -40,7 +41,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def wait_for_index(log: Served, size: int) -> None:
     index = SearchIndex(Folder(log.data).search)
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while index.indexed() < size:
         assert time.monotonic() < until, f"indexed {index.indexed()} of {size}: {log.errors.read_text()}"
         time.sleep(0.05)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.cli.conftest import ISS, Run, Served, environment, running, serving, shell
 from tests.cli.submitting import large
 from tests.client.scripted import STATEMENT
+from tests.patience import PATIENCE
 from transparency.cose.cbor import encode
 
 
@@ -82,7 +83,7 @@ def test_issuers_added_at_the_same_moment_all_get_in(served: Served, tmp_path: P
         for name in names
     ]  # fmt: skip
     for process in adding:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
 
     listed = shell("issuer", "list", "--data", served.data, cwd=tmp_path).stdout.decode()

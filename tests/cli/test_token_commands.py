@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, serving, shell
+from tests.patience import PATIENCE
 
 ISS = "https://acme.example"
 
@@ -54,7 +55,7 @@ def test_a_limit_that_cannot_be_meant_is_a_usage_error(run: Run, log: Path, word
 def test_a_token_that_is_revoked_is_refused_by_the_running_server_on_the_same_connection(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         made = json.loads(shell("token", "create", "--data", "log", "--scope", "read", "--json", cwd=tmp_path).stdout)
-        connection = http.client.HTTPConnection("127.0.0.1", int(served.url.rpartition(":")[2]), timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", int(served.url.rpartition(":")[2]), timeout=PATIENCE)
 
         def read() -> tuple[int, bytes]:
             connection.request("GET", "/export/heads", headers={"Authorization": f"Bearer {made['secret']}"})

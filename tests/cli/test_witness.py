@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import Run, running, shell
 from tests.cli.test_serving import write_certificate
 from tests.notes.world import ORIGIN, log_signer, log_signers, witness
+from tests.patience import PATIENCE
 from tests.witness.served import cosignatures
 from tests.witness.trees import request, tree_of
 from transparency.cli import witness_logs
@@ -34,7 +35,7 @@ def made(folder: Path, good: Run) -> Path:
 
 def post(url: str, body: bytes) -> tuple[int, bytes]:
     try:
-        with urllib.request.urlopen(f"{url}/add-checkpoint", body, timeout=30) as answer:  # noqa: S310 - our own
+        with urllib.request.urlopen(f"{url}/add-checkpoint", body, timeout=PATIENCE) as answer:  # noqa: S310 - our own
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
@@ -67,7 +68,7 @@ def test_a_witness_with_encrypted_keys_and_tls_is_served(folder: Path, run: Run,
     trusting = ssl.create_default_context(cafile=folder / "tls.pem")
     with running(folder, "witness", "serve", "--dir", "w", "--port", "0", *words) as (url, _):
         assert url.startswith("https://")
-        with urllib.request.urlopen(f"{url}/healthz", timeout=30, context=trusting) as answer:  # noqa: S310 - our own
+        with urllib.request.urlopen(f"{url}/healthz", timeout=PATIENCE, context=trusting) as answer:  # noqa: S310 - our own
             assert answer.status == 200
 
 
@@ -102,7 +103,7 @@ def test_a_witness_from_init_to_cosignatures_and_a_fork_that_is_refused(folder: 
         assert post(url, request(tree_of(9, b"fork"), 5))[0] == 422
         assert post(url, request(TREE, 5))[0] == 200
         monitoring = f"{url}/{origin_hash(ORIGIN)}/checkpoint"
-        with urllib.request.urlopen(monitoring, timeout=30) as answer:  # noqa: S310 - our own
+        with urllib.request.urlopen(monitoring, timeout=PATIENCE) as answer:  # noqa: S310 - our own
             assert answer.read().startswith(TREE.checkpoint().text)
     assert "everything that was cosigned is recorded" in errors.read_text()
 

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.cli.conftest import ISS, ROOT, Run, running, serving, shell
+from tests.patience import PATIENCE
 from transparency.cli.witness_follow import _say
 from transparency.cose.cbor import decode
 from transparency.log.folder import Config, Folder
@@ -23,7 +24,6 @@ PAGE = (ROOT / "docs" / "compliance-witness.md").read_text()
 POLICY_KEY = "ab" * 32
 MADE = ("witness", "init-follower", "--dir", "compliance", "--name", "control.example/c1", "--policy-key", POLICY_KEY)
 WHOSE = ("--iss", "https://control.example")
-PATIENCE = 60.0
 
 
 def documented(words: str, **values: str) -> list[str]:

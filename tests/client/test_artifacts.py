@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.server.served import Served, served
 from transparency.client.client import LogClient
 from transparency.errors import MalformedError, ProofError, ServiceRefusedError
@@ -46,7 +47,8 @@ async def test_what_is_not_there_is_the_logs_word(site: Served) -> None:
             await log.artifact("../config.toml")
 
 
-async def test_a_large_record_may_take_longer_than_a_statement(tmp_path: Path) -> None:
+async def test_a_large_record_may_take_longer_than_a_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a timeout far too short for any exchange, the size of the record still buys it time."""
+    monkeypatch.setattr("transparency.client.client._SLOWEST_BYTES_PER_SECOND", len(RECORD) / PATIENCE)
     async with served(tmp_path) as site, LogClient(site.url, timeout=0.001, retries=0) as log:
         assert await log.put_artifact(RECORD) is True

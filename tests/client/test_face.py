@@ -11,6 +11,7 @@ import pytest
 
 import transparency
 from tests.client.scripted import ISSUER_KEY, LOG_KEY, OTHER_KEY, entry_id, receipt_for
+from tests.patience import PATIENCE
 from transparency import PrivateKey, Statement, TrustStore, sign, submit, verify
 from transparency.errors import SignatureInvalidError
 
@@ -41,7 +42,7 @@ assert report.verdict == "cannot-tell", report.verdict
 assert Statement.from_bytes(data).payload == b"hello"
 """
 
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
 
 def test_sign_and_verify_in_three_lines() -> None:

@@ -36,6 +36,7 @@ from tests.interop.trees import (
     with_receipt,
 )
 from tests.interop.verdicts import HEADERS, ISSUER_KEYS, KNOWN, LOG_KEYS, agreed, key_set, registered, signed
+from tests.patience import PATIENCE
 from transparency.cose.key_sets import encode_key_set
 from transparency.cose.sign1 import Sign1
 from transparency.errors import TransparencyError
@@ -233,7 +234,7 @@ def test_as_a_script_it_exits_0_for_what_is_verified_and_1_for_all_else(tmp_path
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-I", str(MINI), *arguments, "--log-key", "log", "--issuer-key", "issuer"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     verified, failed, undecided = run("good", "--payload", "payload"), run("bad", "--payload", "payload"), run("good")
 

@@ -307,7 +307,7 @@ def over_http(prefix: str) -> Get:
             f"{prefix}/{path}", headers={"Accept-Encoding": "gzip, identity"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=120) as response:  # noqa: S310
                 body, headers = response.read(), response.headers
         except urllib.error.HTTPError as error:
             error.close()

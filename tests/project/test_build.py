@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.project.tree import ROOT
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def make(*words: str) -> subprocess.CompletedProcess[str]:
     # A make that runs this suite passes its own flags down by the environment; they are not meant for this one.
     environment = {key: value for key, value in os.environ.items() if key not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     return subprocess.run(
-        ["make", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=30
+        ["make", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
 
 
@@ -92,6 +93,6 @@ def test_the_side_environment_is_there_so_that_no_interop_test_is_skipped(name: 
     assert python.exists(), "run `make environments`"
 
     code = "; ".join(f"import {module}" for module in SIDE[name])
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.project.import_rules import MAY_IMPORT, ORDER, PURE, violations
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +149,9 @@ for package in sys.argv[2:]:
 def import_everything(root: Path, packages: list[str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", IMPORT_ALL, str(root), *packages]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
 
 
 def packages_without_io() -> list[str]:

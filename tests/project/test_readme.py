@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -20,9 +23,12 @@ def blocks(language: str) -> list[str]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that is not given to whoever asks for any: other tests do, before the server here is there to take it."""
+    while True:
+        port = random.randrange(10_240, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def test_the_first_block_is_a_target_of_the_makefile() -> None:
@@ -63,7 +69,7 @@ def run(script: str, folder: Path, python: str) -> subprocess.CompletedProcess[s
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=3 * PATIENCE)
     finally:
         # Whatever the script left behind, the server above all, is in its own session.
         with contextlib.suppress(ProcessLookupError):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -15,7 +17,7 @@ def tracked(pattern: str = "*") -> list[Path]:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git clone: nothing says which files belong to the project")
     done = subprocess.run(
-        ["git", "ls-files", "-z", "--", pattern], cwd=ROOT, capture_output=True, check=True, timeout=30
+        ["git", "ls-files", "-z", "--", pattern], cwd=ROOT, capture_output=True, check=True, timeout=PATIENCE
     )
     paths = [ROOT / name for name in done.stdout.decode().split("\0") if name]
     return [path for path in paths if path.is_file()]

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from transparency.records import diffs
 
 BASE, AGENT, SHELL = "person", "agent", "shell"
@@ -27,7 +28,7 @@ class Repository:
             env={**outside, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull},
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
         return ended.stdout.decode()
 

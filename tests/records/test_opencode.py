@@ -339,11 +339,11 @@ def test_unknown_kinds_are_warned_of_with_their_place() -> None:
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample records are not beside this checkout")
 def test_the_sample_of_two_merged_sessions_is_split_with_all_its_parents_resolved() -> None:
     data = (SAMPLES / "xor-arvo-claude-opus-4-5.concat.json").read_bytes()
-    started = time.perf_counter()
+    started = time.process_time()
 
     records = convert(data)
 
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert [record["source"]["native-units"] for record in records] == [61, 561]
     assert_every_unit_is_named(data, records)
     for record in records:
