@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.faults.ensemble import PATIENCE, Ensemble, Process, ensemble
+from tests.faults.ensemble import Ensemble, Process, ensemble
 from tests.interop.tlog_client import Key, open_checkpoint
 from tests.log.audited import pinned
+from tests.patience import PATIENCE
 from transparency.compliance.period import Period
 from transparency.notes.checkpoint import origin_hash
 from transparency.statements.statement import Statement

@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -99,7 +101,7 @@ class Forks:
 
     async def _line(self) -> str:
         assert self._process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             return (await self._process.stdout.readline()).decode().strip()
 
 
@@ -115,5 +117,5 @@ async def forking(module: str, *arguments: str) -> AsyncIterator[Forks]:
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await process.wait()

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.patience import PATIENCE
 from transparency.cose.keys import PublicKey
 from transparency.log.log import Failed, Found, Log, Pending, Registered
 from transparency.statements.receipt import Receipt
@@ -75,7 +76,7 @@ def check_consistent(log: Log, roots: dict[int, bytes]) -> None:
         assert receipt.verify_consistency(old, roots[old], keys[receipt.kid]) == roots[new]
 
 
-async def settled(log: Log, entry: Entry, seconds: float = 20.0) -> object:
+async def settled(log: Log, entry: Entry, seconds: float = PATIENCE) -> object:
     """What became of an accepted entry, once it is no longer pending."""
     async with asyncio.timeout(seconds):
         while isinstance(found := log.lookup(entry), Pending):  # noqa: ASYNC110 - as a client polls

@@ -16,6 +16,7 @@ import pytest
 
 from tests.faults.conftest import copied
 from tests.faults.ledger import Ledger
+from tests.patience import PATIENCE
 from transparency.errors import LogUnusableError, StoreError
 from transparency.log import sequencer
 from transparency.log.log import Accepted, Log
@@ -104,7 +105,7 @@ class _HeldStore(FaultyStore):
 
     def commit(self, batch: Commit) -> None:
         if self.hold is not None:
-            assert self.hold.wait(10)
+            assert self.hold.wait(PATIENCE)
         super().commit(batch)
 
 
@@ -272,7 +273,7 @@ async def _reopens_whole(bench: _Bench) -> None:
 
 async def _outcome(step: Awaitable[None]) -> BaseException | None:
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await step
     except StoreError as error:
         return error
@@ -288,11 +289,9 @@ async def _all(*work: Awaitable[None]) -> None:
 
 async def _idle(log: Log) -> None:
     """Until nothing that was acknowledged is under way."""
-    for _ in range(1000):
-        if not len(log.sequencer.pending_intake) or log.sequencer.failed is not None:
-            return
-        await asyncio.sleep(0.002)
-    raise AssertionError("background work did not end")
+    async with asyncio.timeout(PATIENCE):
+        while len(log.sequencer.pending_intake) and log.sequencer.failed is None:  # noqa: ASYNC110 - the log tells nobody
+            await asyncio.sleep(0.002)
 
 
 async def _grown(template: MadeLog, folder: Path, size: int) -> MadeLog:

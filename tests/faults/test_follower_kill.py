@@ -17,13 +17,13 @@ from typing import Any
 
 from tests.compliance.records_under_check import good
 from tests.faults.bad_record import bad
-from tests.faults.ensemble import PATIENCE
 from tests.faults.follow_server import replayed
 from tests.faults.following import ISS, Followed, followed
 from tests.faults.forks import Forks, forking
 from tests.faults.test_follower import size_of
 from tests.log.audited import pinned
 from tests.log.erasing import envelope
+from tests.patience import PATIENCE
 from transparency.compliance.period import Period
 from transparency.statements.statement import Statement
 from transparency.testing import MadeLog, running
@@ -100,8 +100,11 @@ def statement(made: MadeLog, number: int) -> bytes:
 async def through_the_backlog(
     forks: Forks, found: Followed, size: int, chance: random.Random, phases: Counter[str]
 ) -> None:
-    """Killed at KILLS places of the backlog: a moment after so many entries are committed."""
-    step = size // (KILLS + 1)
+    """Killed at KILLS places of the backlog: a moment after so many entries are committed.
+
+    In its first half: whoever kills may stand still for a second while the witness goes on.
+    """
+    step = size // (2 * KILLS)
     for number in range(KILLS):
         target = step * number + chance.randrange(step)
         phases[await killed_after(forks, found.folder, target, chance.uniform(0, 0.02))] += 1

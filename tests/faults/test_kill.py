@@ -19,6 +19,7 @@ import aiohttp
 
 from tests.faults.forks import Forks, forking
 from tests.faults.ledger import Ledger
+from tests.patience import PATIENCE
 from transparency.log.log import system_clock
 from transparency.statements.statement import Statement, entry_id
 from transparency.testing import MadeLog, make_log, running
@@ -91,7 +92,7 @@ async def test_whatever_was_acknowledged_survives_kill_9(tmp_path: Path) -> None
     ledger = clients.ledger
     async with running(made) as log:
         await ledger.check(log)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             # What nobody was told of is brought in as well.
             while log._store.intake_pending(1):  # noqa: ASYNC110 - a store tells nobody
                 await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import StoreError, TipMovedError
 from transparency.log.appender import Appender, Identity
 from transparency.log.documents import load_in_force
@@ -29,7 +30,7 @@ class _AtBarrier(SqliteStore):
 
     def commit(self, batch: Commit) -> None:
         if self.barrier is not None:
-            self.barrier.wait(10)
+            self.barrier.wait(PATIENCE)
         super().commit(batch)
 
 
@@ -116,7 +117,7 @@ def test_a_take_over_between_a_batch_and_its_commit_fences_it(made: MadeLog, sta
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(first.append, b"computed, signed, not committed")
         second = _Writer(made, stack, take_over=True)
-        first.store.barrier.wait(10)
+        first.store.barrier.wait(PATIENCE)
         error = appending.exception()
 
     assert isinstance(error, TipMovedError)

@@ -20,6 +20,7 @@ import aiohttp
 import pytest
 
 from tests.faults.forks import Forks, forking
+from tests.patience import PATIENCE
 from tests.witness.served import cosignatures, make_witness
 from tests.witness.trees import Tree, request
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
@@ -189,7 +190,7 @@ async def _under_load(url: str, logs: list[_ForkedLog], pid: int, chance: random
         for log in logs:
             for _ in range(CLIENTS):
                 group.create_task(log.one_client(session, url))
-        await asyncio.wait_for(enough.wait(), 20)
+        await asyncio.wait_for(enough.wait(), PATIENCE)
         await asyncio.sleep(chance.uniform(0, 0.01))
         os.kill(pid, signal.SIGKILL)
 
