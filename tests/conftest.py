@@ -36,6 +36,12 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         on_postgres.end(item, nextitem)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    with on_postgres.making(fixturedef.scope):
+        return (yield)
+
+
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """A new, empty database of a real PostgreSQL. There is one server for each process that runs tests."""

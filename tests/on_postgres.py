@@ -1,29 +1,50 @@
-"""TRANSPARENCY_TEST_STORE=postgres: the whole suite, with every log that a test makes in this process in PostgreSQL.
+"""TRANSPARENCY_TEST_STORE=postgres: the whole suite, with every log that a test makes in PostgreSQL.
 
-A test about the file that SQLite writes, or about copies of it, says so with the mark ``sqlite_file`` and keeps it.
+Logs made in this process are put there by themselves. Commands that run as processes of their own are given a database
+by the helper that starts them (tests/cli/conftest.py), copies of a folder a copy of theirs (``copy_folder``). A test
+about the file that SQLite writes, or about copies of it, says so with the mark ``sqlite_file`` and keeps it.
 """
 
 from __future__ import annotations
 
 import os
-
-import pytest
+import shutil
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transparency.log import stores
-from transparency.log.folder import Folder
+from transparency.log.folder import Config, Folder
 from transparency.testing.postgres import shared_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
 
 ASKED = os.environ.get("TRANSPARENCY_TEST_STORE") == "postgres"
 
 _create = stores.create_store
 _made: list[str] = []
+_scopes: list[str] = []
+
+
+def _new_database(template: str | None = None) -> str:
+    """It goes with the module that it was made for, or with the server if several share it."""
+    db = shared_server().new_database(template)
+    if not {"session", "package"}.intersection(_scopes):
+        _made.append(db)
+    return db
 
 
 def _create_in_postgres(folder: Folder, db: str | None) -> str | None:
-    if db is None:
-        db = shared_server().new_database()
-        _made.append(db)
-    return _create(folder, db)
+    return _create(folder, _new_database() if db is None else db)
+
+
+def _wanted() -> bool:
+    return stores.create_store is _create_in_postgres
 
 
 def begin(item: pytest.Item) -> None:
@@ -32,8 +53,34 @@ def begin(item: pytest.Item) -> None:
     stores.create_store = _create if wants_file else _create_in_postgres
 
 
+@contextmanager
+def making(scope: str) -> Iterator[None]:
+    """While a fixture of this scope is made."""
+    _scopes.append(scope)
+    try:
+        yield
+    finally:
+        _scopes.pop()
+
+
 def end(item: pytest.Item, following: pytest.Item | None) -> None:
-    """Databases go with the module that they were made for."""
     if following is None or following.path != item.path:
         while _made:
             shared_server().drop_database(_made.pop())
+
+
+def with_database(words: Sequence[str | Path], cwd: Path) -> list[str]:
+    """The words of a command; one that makes a log is told to make it in a database."""
+    said = [str(word) for word in words]
+    if not _wanted() or "--db" in said or said[0] not in ("init", "serve") or "--data" not in said[:-1]:
+        return said
+    data = cwd / said[said.index("--data") + 1]
+    return said if Folder(data).exists() else [*said, "--db", _new_database()]
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """A copy of a log that nobody runs, with a database of its own if it is in one."""
+    shutil.copytree(source, target)
+    config = Config.read(Folder(target).config)
+    if config.db is not None:
+        replace(config, db=_new_database(config.db)).write(Folder(target).config)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.on_postgres import with_database
 from transparency.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +80,7 @@ def good(run: Run) -> Run:
 def shell(*words: str | Path, cwd: Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run a command as a process of its own."""
     ended = subprocess.run(
-        [sys.executable, "-m", "transparency", *map(str, words)],
+        [sys.executable, "-m", "transparency", *with_database(words, cwd)],
         cwd=cwd,
         env=environment(cwd / "no-config"),
         input=stdin if stdin is not None else b"",
@@ -131,7 +132,7 @@ def running(folder: Path, *words: str) -> Iterator[tuple[str, Path]]:
     with (
         errors.open("wb") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "transparency", *words],
+            [sys.executable, "-m", "transparency", *with_database(words, folder)],
             cwd=folder,
             env=environment(folder / "no-config"),
             stdout=subprocess.PIPE,

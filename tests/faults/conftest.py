@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.on_postgres import copy_folder
 from transparency.testing import FakeClock, MadeLog, make_log
 
 
@@ -29,7 +30,7 @@ def copy_of(tmp_path: Path) -> Callable[[MadeLog, str], MadeLog]:
 
 def copied(made: MadeLog, target: Path) -> MadeLog:
     target.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(made.data, target / "log")
+    copy_folder(made.data, target / "log")
     shutil.copy(made.watermark, target / "mark")
     return MadeLog(target / "log", target / "mark", made.issuer, FakeClock(made.clock()))
 

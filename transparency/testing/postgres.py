@@ -90,18 +90,21 @@ class PostgresServer:
         """Over TCP on 127.0.0.1; another *port* for what stands in between."""
         return f"postgresql://postgres@127.0.0.1:{port or self.port}/{database}"
 
-    def new_database(self) -> str:
-        """The URL of a new, empty database."""
+    def new_database(self, template: str | None = None) -> str:
+        """The URL of a new database: empty, or a copy of the one at the URL *template*, which nobody may be using."""
         name = f"t_{secrets.token_hex(6)}"
+        source = _database_of(template) if template else "template0"
         with self.connect() as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(source))
+            )
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
         """Also while somebody is connected to it."""
-        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        name = sql.Identifier(_database_of(url))
         with self.connect() as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(str(name))))
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self.url(database), autocommit=True)
@@ -173,6 +176,10 @@ def shared_server() -> PostgresServer:
     # A forked child ends, too, and the server is not its own.
     atexit.register(lambda: server.remove() if os.getpid() == owner else None)
     return server
+
+
+def _database_of(url: str) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
 @functools.cache
