@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.on_postgres import with_database
+from tests.patience import PATIENCE
 from transparency.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +86,7 @@ def shell(*words: str | Path, cwd: Path, stdin: bytes | None = None) -> subproce
         env=environment(cwd / "no-config"),
         input=stdin if stdin is not None else b"",
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert b"Traceback" not in ended.stderr
@@ -146,7 +147,7 @@ def running(folder: Path, *words: str) -> Iterator[tuple[str, Path]]:
         finally:
             process.terminate()
             try:
-                code = process.wait(30)
+                code = process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

@@ -9,20 +9,19 @@ from pathlib import Path
 
 from tests.compliance.cases import CASES
 from tests.faults.bad_record import bad, failing, failing_records
-from tests.faults.ensemble import PATIENCE
+from tests.faults.ensemble import registered
 from tests.faults.following import ISS, NAME, Followed, followed
 from tests.log.erasing import envelope
+from tests.patience import PATIENCE
 from transparency.compliance.finding import Verdict
 from transparency.statements.statement import Statement
 
 # Checks of who signed and who keeps it; and a type that nobody knows makes a record that cannot be read.
 NOT_BY_A_RECORD = {"R2.5", "R3.4", "R4.1", "R6.1", "R7.1", "R7.2", "R7.3"}
-COSE = {"Content-Type": "application/cose"}
 
 
 async def register(found: Followed, statement: bytes) -> str:
-    async with found.group.session.post(f"{found.log.url}/entries", data=statement, headers=COSE) as response:
-        assert response.status == 201, await response.text()
+    await registered(found.group.session, found.log.url, statement)
     return Statement.from_bytes(statement).entry_id
 
 
