@@ -1,63 +1,23 @@
-"""Connections are shared out evenly among processes that listen on the same socket."""
+"""Batches are shared out evenly among workers, whoever of them took the connection."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from transparency.server.acceptor import Acceptor
+from tests.patience import PATIENCE
+from tests.server.served import ISS
+from tests.server.test_worker_processes import Service, lost, running, workers_of
 from transparency.server.balance import Balance, Share
-
-
-class Taken(asyncio.Protocol):
-    """A connection, as far as an acceptor is concerned."""
-
-    def __init__(self) -> None:
-        self.admission: asyncio.Task[None] | None = None
-        self.begun = b""
-        self.over = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        del exc
-        self.over.set()
-
-    def gone(self) -> None: ...
-
-
-class Listener:
-    """What a worker is here: an acceptor, and the connections that it took."""
-
-    def __init__(self, balance: Balance, place: int) -> None:
-        self.share = Share(balance.descriptor, place)
-        self.share.put(0)
-        self.taken: list[Taken] = []
-        self.acceptor = Acceptor(self._admit, at_once=8, others_first=lambda: self.share.ahead)
-
-    def _admit(self, _client: str) -> Taken:
-        self.taken.append(Taken())
-        self.share.put(len(self.taken))
-        return self.taken[-1]
-
-    async def close(self) -> None:
-        self.acceptor.stop()
-        for one in self.taken:
-            assert one.admission is not None
-            await one.admission
-            one.transport.close()
-            await one.over.wait()
-
-
-def ahead(share: Share) -> bool:
-    return share.ahead
+from transparency.statements.statement import Statement, sign_statement
 
 
 @pytest.fixture
@@ -66,75 +26,104 @@ def balance() -> Iterator[Balance]:
         yield made
 
 
-def listening() -> socket.socket:
-    made = socket.create_server(("127.0.0.1", 0))
-    made.setblocking(False)
-    return made
+def shares_of(balance: Balance, count: int) -> list[tuple[int, Share]]:
+    places = [balance.enter() for _ in range(count)]
+    shares = [(place, Share(balance.descriptor, place)) for place in places]
+    for _, share in shares:
+        share.enter()
+    return shares
 
 
-async def until(listeners: list[Listener], count: int) -> None:
-    async with asyncio.timeout(20):
-        while sum(len(one.taken) for one in listeners) < count:  # noqa: ASYNC110 - what is waited for is not ours
-            await asyncio.sleep(0.001)
+def test_who_has_a_batch_passes_the_next_on_to_one_that_has_fewer(balance: Balance) -> None:
+    (_, first), (second_place, second) = shares_of(balance, 2)
+    seen = [first.place_with_fewer()]
+    first.begin()
+    seen.append(first.place_with_fewer())
+    seen.append(second.place_with_fewer())
+    second.begin()
+    seen.append(first.place_with_fewer())
+    second.end()
+    seen.append(first.place_with_fewer())
+    first.end()
+    seen.append(first.place_with_fewer())
+
+    assert seen == [None, second_place, None, None, second_place, None]
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["all at once", "one after the other"])
-async def test_each_of_three_gets_its_part(balance: Balance, together: bool) -> None:
-    listeners = [Listener(balance, balance.enter()) for _ in range(3)]
-    server = listening()
-    clients = [socket.create_connection(server.getsockname()) for _ in range(9)] if together else []
-    for one in listeners:
-        one.acceptor.start([server.dup()])
-    while len(clients) < 9:
-        clients.append(socket.create_connection(server.getsockname()))
-        await until(listeners, len(clients))
-    await until(listeners, 9)
+def test_nothing_is_passed_on_to_one_that_is_not_there(balance: Balance) -> None:
+    (_, first), (second_place, _) = shares_of(balance, 2)
+    first.begin()
+    balance.leave(second_place)
 
-    # Whoever was first would have nearly all of them. On a busy machine one may come for its turn too late.
-    assert sorted(len(one.taken) for one in listeners) in ([3, 3, 3], [2, 3, 4])
-    for one in listeners:
-        await one.close()
-    for closing in (*clients, server):
-        closing.close()
-
-
-async def test_who_should_be_first_and_does_not_come_keeps_nobody_waiting(balance: Balance) -> None:
-    """A worker that hangs has few connections, and looks as if it wanted more."""
-    busy = Listener(balance, balance.enter())
-    Share(balance.descriptor, balance.enter()).put(0)
-    server = listening()
-    busy.acceptor.start([server.dup()])
-    clients = [socket.create_connection(server.getsockname()) for _ in range(30)]
-    await until([busy], 30)
-
-    await busy.close()
-    for closing in (*clients, server):
-        closing.close()
-
-
-def test_one_that_is_not_there_is_not_waited_for(balance: Balance) -> None:
-    first, second = balance.enter(), balance.enter()
-    one, other = Share(balance.descriptor, first), Share(balance.descriptor, second)
-    one.put(1)
-    assert not ahead(one)
-    other.put(0)
-    assert ahead(one)
-    assert not ahead(other)
-    other.put(1)
-    assert not ahead(one)
-    other.put(0)
-    balance.leave(second)
-    assert not ahead(one)
-    assert balance.enter() == second
+    assert first.place_with_fewer() is None
+    assert balance.enter() == second_place
 
 
 def test_a_share_is_seen_through_an_inherited_descriptor(balance: Balance) -> None:
-    place = balance.enter()
-    mine = Share(balance.descriptor, place)
-    mine.put(2)
+    ((_, mine),) = shares_of(balance, 1)
+    mine.begin()
     other = balance.enter()
-    program = "import sys; from transparency.server.balance import Share; Share(*map(int, sys.argv[1:])).put(1)"
+    program = "import sys; from transparency.server.balance import Share; Share(*map(int, sys.argv[1:])).enter()"
     words = [sys.executable, "-c", program, str(balance.descriptor), str(other)]
     subprocess.run(words, pass_fds=[balance.descriptor], check=True, timeout=60)
 
-    assert ahead(mine)
+    assert mine.place_with_fewer() == other
+
+
+class Sending:
+    """A batch that goes on for as long as it is wanted: one statement, and its result, after the other."""
+
+    def __init__(self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._service = service
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def begin(cls, service: Service, name: bytes) -> Sending:
+        reader, writer = await asyncio.open_connection(*service.url.removeprefix("http://").split(":"))
+        writer.write(
+            b"POST /entries/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/cbor-seq\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        batch = cls(service, reader, writer)
+        batch._send(name)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        await batch._result()
+        return batch
+
+    async def goes_on(self, payload: bytes) -> bool:
+        try:
+            self._send(payload)
+            await self._result()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return False
+        return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _send(self, payload: bytes) -> None:
+        statement = sign_statement(payload, self._service.issuer, iss=ISS, sub="urn:x", content_type="text/plain")
+        self._sent = Statement.from_bytes(statement).entry_id
+        self._writer.write(b"%x\r\n%s\r\n" % (len(statement), statement))
+
+    async def _result(self) -> None:
+        size = int((await self._reader.readuntil(b"\r\n")).strip(), 16)
+        result = await self._reader.readexactly(size + 2)
+        assert result[0] == 0xD2, "a receipt"
+        self._service.acknowledged.append(self._sent)
+
+
+async def test_of_four_batches_each_of_two_workers_has_two(tmp_path: Path) -> None:
+    """Who has them shows when one is killed: half of them end, and the others do not notice."""
+    async with asyncio.timeout(PATIENCE), running(tmp_path) as (service, _, data, mark):
+        batches = [await Sending.begin(service, b"batch %d" % number) for number in range(4)]
+        os.kill(min(workers_of(service.process.pid)), signal.SIGKILL)
+        alive = [await batch.goes_on(b"more of %d" % number) for number, batch in enumerate(batches)]
+        for batch in batches:
+            batch.close()
+        service.process.send_signal(signal.SIGTERM)
+        await service.process.wait()
+
+        assert sorted(alive) == [False, False, True, True]
+    assert await lost(data, mark, service.acknowledged) == []

@@ -22,9 +22,6 @@ MAX_REFUSED = 256
 REFUSED_AT_ONCE = 256
 # Without a free file nothing can be accepted; asking again at once would only burn time.
 OUT_OF_FILES_SECONDS = 0.2
-# The start that another process gets which should have the next connection. Long enough to be woken, on a busy machine
-# too; and if it does not come, no client notices.
-OTHERS_FIRST_SECONDS = 0.002
 
 
 class Admitted(Protocol):
@@ -57,17 +54,12 @@ class Acceptor:
         at_once: int,
         tls: ssl.SSLContext | None = None,
         handshake_timeout: float | None = None,
-        others_first: Callable[[], bool] = lambda: False,
     ) -> None:
-        """*at_once*: connections taken in one turn of the loop; those that are served have theirs in between.
-
-        *others_first*: whether another process that listens on the same sockets should have the next.
-        """
+        """*at_once*: connections taken in one turn of the loop; those that are served have theirs in between."""
         self._admit = admit
         self._at_once = at_once
         self._tls = tls
         self._handshake_timeout = handshake_timeout if tls is not None else None
-        self._others_first = others_first
         self._listening: list[socket.socket] = []
         self._refused = _Refused()
         self._admissions: set[asyncio.Task[None]] = set()
@@ -76,7 +68,7 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         for own in sockets:
             self._listening.append(own)
-            loop.add_reader(own, self._look, own)
+            loop.add_reader(own, self._accept, own)
 
     def stop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -86,30 +78,18 @@ class Acceptor:
         self._listening.clear()
         self._refused.close()
 
-    def _look(self, listening: socket.socket) -> None:
-        """Somebody waits there, or did until another process took it."""
-        self._accept(listening, waited=False)
-
-    def _look_again(self, listening: socket.socket) -> None:
-        if listening in self._listening:
-            asyncio.get_running_loop().add_reader(listening, self._look, listening)
-            # What is still there the others did not come for; one of it is taken without asking again.
-            self._accept(listening, waited=True)
-
-    def _accept(self, listening: socket.socket, *, waited: bool) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         left = self._at_once
         for _ in range(max(REFUSED_AT_ONCE, left)):
-            if not waited and self._others_first():
-                self._pause(listening, OTHERS_FIRST_SECONDS)
-                return
             try:
                 accepted, peer = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
-                self._pause(listening, OUT_OF_FILES_SECONDS)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listening)
                 return
-            waited = False
             # Turning away costs little, and whoever waits to be let in where there is no room should know soon.
             left -= self.take(accepted, peer[0])
             if not left:
@@ -129,10 +109,9 @@ class Acceptor:
         task.add_done_callback(self._admissions.discard)
         return True
 
-    def _pause(self, listening: socket.socket, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(listening)
-        loop.call_later(seconds, self._look_again, listening)
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _let_in(self, accepted: socket.socket, connection: Admitted) -> None:
         """Over TLS, until the handshake is done."""
@@ -147,6 +126,15 @@ class Acceptor:
             # A handshake that failed, took too long, or was cut off for another: none of it is a fault of ours.
             accepted.close()
             connection.gone()
+
+
+def address_of(accepted: socket.socket) -> str | None:
+    """Whose it is; None if it has gone already."""
+    try:
+        address: str = accepted.getpeername()[0]
+    except OSError:
+        return None
+    return address
 
 
 class _Refused:

@@ -1,11 +1,12 @@
-"""The balance: how many connections each worker has, where all of them can see it.
+"""The balance: how many batches each worker has under way, where all of them can see it.
 
 Workers accept from the same listening sockets, and whoever is awake first takes what is there: of two clients that send
 a batch each, every second time both would get the same worker, and a core would stand idle until both are done. So a
-worker that has more connections than another lets the others go first (server/acceptor.py).
+worker that has a batch passes the next one on, as it is and with what was read of it, to one that has fewer
+(server/worker.py; by way of the owner, who has a line to each).
 
 A page of shared memory, one number for each worker. Each writes its own alone, and the owner for one that has ended;
-a number that is read while it changes is an old one or a new one, and nothing worse than a moment's wait follows.
+a number that is read while it changes is an old one or a new one, and nothing follows but a batch in the other place.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import struct
 import tempfile
 from typing import IO, Final
 
+# For whom a connection is that a worker sends away: the place of another worker, or the owner.
+TO: Final = struct.Struct("<H")
+TO_OWNER: Final = 0xFFFF
 _NUMBER: Final = struct.Struct("<I")
-# Not there: nobody waits for it.
+# Not there: nothing is passed on to it.
 _ABSENT: Final = 0xFFFFFFFF
 
 
@@ -61,12 +65,22 @@ class Share:
         self._at = place * _NUMBER.size
         self._own = 0
 
-    def put(self, connections: int) -> None:
-        self._own = connections
-        _NUMBER.pack_into(self._memory, self._at, connections)
+    def enter(self) -> None:
+        """It is there: it can take what others pass on."""
+        self._put(0)
 
-    @property
-    def ahead(self) -> bool:
-        """Whether another has fewer, and should have the next. In a crowd a quarter makes no difference."""
-        least: int = min(self._numbers.unpack_from(self._memory))
-        return least < self._own - self._own // 4
+    def begin(self) -> None:
+        self._put(self._own + 1)
+
+    def end(self) -> None:
+        self._put(self._own - 1)
+
+    def place_with_fewer(self) -> int | None:
+        """Who should have the next batch, if that is another."""
+        numbers = self._numbers.unpack_from(self._memory)
+        least = min(numbers)
+        return numbers.index(least) if least < self._own else None
+
+    def _put(self, number: int) -> None:
+        self._own = number
+        _NUMBER.pack_into(self._memory, self._at, number)

@@ -10,7 +10,6 @@ away. Where there is none to cut off, the new one is told to come back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Protocol
 
 # A client that reads slower than this is not reading.
@@ -36,22 +35,13 @@ class Connections:
     """All that are open. Owner: the event loop's thread."""
 
     def __init__(
-        self,
-        *,
-        most: int,
-        most_per_address: int | None,
-        most_unsent: int,
-        grace: float,
-        every: float,
-        on_change: Callable[[int], None] = lambda _total: None,
+        self, *, most: int, most_per_address: int | None, most_unsent: int, grace: float, every: float
     ) -> None:
-        """*on_change* is told how many there are, whenever that changes."""
         self._most = most
         self._most_per_address = most_per_address
         self._most_unsent = most_unsent
         self._grace = grace
         self._every = every
-        self._on_change = on_change
         self._by_address: dict[str, dict[Guest, None]] = {}
         self._unsent: dict[Guest, int] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -76,7 +66,6 @@ class Connections:
     def add(self, guest: Guest) -> None:
         self._by_address.setdefault(guest.address, {})[guest] = None
         self.total += 1
-        self._on_change(self.total)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._every, self._look)
 
@@ -88,7 +77,6 @@ class Connections:
             return
         del own[guest]
         self.total -= 1
-        self._on_change(self.total)
         if not own:
             del self._by_address[guest.address]
 

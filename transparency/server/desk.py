@@ -15,6 +15,7 @@ from transparency.errors import StoreError
 from transparency.log.answers import Accepted
 from transparency.server import media
 from transparency.server.access import Client, authorise, identify_by
+from transparency.server.balance import Share
 from transparency.server.connections import Connections
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
@@ -44,8 +45,10 @@ class Desk:
     tokens: TokenStore
     limiter: RateLimiter
     connections: Connections
-    # Takes a socket with what was read of it to the owner of the log; False where that is not possible.
-    hand_over: Callable[[int, bytes], bool]
+    # Takes a socket with what was read of it to the owner of the log, or to the worker of a place; False where that is
+    # not possible.
+    hand_over: Callable[[int, bytes, int], bool]
+    share: Share
     lines: logging.Logger | None = None
     tally: Tally = field(default_factory=Tally)
     # Requests that were refused here, by client and its own rate: the owner counts them too.

@@ -16,6 +16,7 @@ import time
 from typing import cast
 
 from transparency.server.access import Client
+from transparency.server.balance import TO_OWNER
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
@@ -100,7 +101,7 @@ class LeanConnection(asyncio.Protocol):
         if self._busy or (self._paused and self._held):
             return True
         if self._held and self._wire is not None:
-            self._hand_over()
+            self._hand_over(TO_OWNER)
         return False
 
     def pause_writing(self) -> None:
@@ -216,7 +217,7 @@ class LeanConnection(asyncio.Protocol):
             return False
         head = read_head(bytes(held[:end])) if 0 <= end <= most else None
         if head is None or (head.length is not None and not head.batch and head.length > self._most()):
-            self._hand_over()
+            self._hand_over(TO_OWNER)
             return False
         self._head, self._body_at = head, end + len(END)
         self._since = asyncio.get_running_loop().time()
@@ -281,6 +282,10 @@ class LeanConnection(asyncio.Protocol):
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self, head: Head) -> None:
+        elsewhere = None if self.begun else self._desk.share.place_with_fewer()
+        if elsewhere is not None and len(self._held) <= MAX_AHEAD:
+            self._hand_over(elsewhere)
+            return
         rest = bytes(self._held[self._body_at :])
         self._held.clear()
         self._started = time.perf_counter()
@@ -350,7 +355,7 @@ class LeanConnection(asyncio.Protocol):
                 self._resume_reading()
                 self._wire.write_eof()
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, to: int) -> None:
         if self._wire is None:
             return
         if self._paused:
@@ -360,7 +365,7 @@ class LeanConnection(asyncio.Protocol):
         self._held.clear()
         self._stop_reading()
         self._closing_since = asyncio.get_running_loop().time()
-        if not self._desk.hand_over(descriptor, begun):
+        if not self._desk.hand_over(descriptor, begun, to):
             self.refuse(unavailable("Too many connections; nothing was accepted", 1.0))
             return
         # Only this descriptor is closed: the connection lives on with the other.

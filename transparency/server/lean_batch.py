@@ -45,6 +45,7 @@ class LeanBatch:
         self._over = False
         self._size = 0
         self._started = time.perf_counter()
+        desk.share.begin()
         # Since when the client owes us more of the body.
         self.awaits_since: float | None = asyncio.get_running_loop().time()
 
@@ -73,8 +74,14 @@ class LeanBatch:
         self._turn()
 
     def abandon(self) -> None:
+        """The client is gone."""
+        if not self._over:
+            self._is_over()
+            self._batch.abandon()
+
+    def _is_over(self) -> None:
         self._over = True
-        self._batch.abandon()
+        self._desk.share.end()
 
     def _turn_later(self) -> None:
         if not self._scheduled:
@@ -133,7 +140,7 @@ class LeanBatch:
     def _end(self) -> None:
         self._send(self._batch.results())
         self._begin()
-        self._over = True
+        self._is_over()
         desk = self._desk
         desk.count(BATCH_ROUTE, 200, time.perf_counter() - self._started, self._size, self._client.name)
         unread = not self._body.complete

@@ -21,9 +21,9 @@ from typing import Any, cast
 import cbor2
 
 from transparency.errors import MalformedError
-from transparency.server.acceptor import Acceptor
+from transparency.server.acceptor import Acceptor, address_of
 from transparency.server.access_log import access_log
-from transparency.server.balance import Share
+from transparency.server.balance import TO, Share
 from transparency.server.connections import Connections
 from transparency.server.desk import Desk
 from transparency.server.frames import FrameReader, frame
@@ -45,6 +45,8 @@ MAX_HANDING = 256
 LOST = 70
 MAX_NAME = 64
 MAX_SOCKETS = 64
+# More than the head of a request and what was read behind it.
+MAX_PACKET = 1024 * 1024
 
 
 class Worker(asyncio.Protocol):
@@ -54,8 +56,8 @@ class Worker(asyncio.Protocol):
         self._settings = settings
         self._packets = packets
         self._share = share
-        # Connections on their way to the owner, with what was read of each.
-        self._handing: deque[tuple[int, bytes]] = deque()
+        # Connections on their way to the owner, or by way of it to another worker: for whom, and what was read of each.
+        self._handing: deque[tuple[int, int, bytes]] = deque()
         self._reader = FrameReader()
         self._stream: asyncio.Transport | None = None
         self.ready = asyncio.Event()
@@ -76,11 +78,11 @@ class Worker(asyncio.Protocol):
                 most_unsent=settings.max_unsent_bytes,
                 grace=settings.connection_grace,
                 every=min(LOOK_SECONDS, settings.header_timeout / 4, settings.send_timeout / 4),
-                on_change=share.put,
             ),
             self._hand_over,
+            share,
         )
-        self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE, others_first=lambda: share.ahead)
+        self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE)
 
     # -- the owner -----------------------------------------------------------------------------------------------
 
@@ -127,8 +129,26 @@ class Worker(asyncio.Protocol):
     # -- connections ---------------------------------------------------------------------------------------------
 
     def open_for(self, sockets: list[socket.socket]) -> None:
-        self._share.put(0)
+        self._share.enter()
         self.acceptor.start(sockets)
+        asyncio.get_running_loop().add_reader(self._packets, self._adopt)
+
+    def _adopt(self) -> None:
+        """A batch that another worker passes on."""
+        try:
+            begun, descriptors, _, _ = socket.recv_fds(self._packets, MAX_PACKET, 1)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            begun, descriptors = b"", []
+        if not begun:  # the owner is gone
+            asyncio.get_running_loop().remove_reader(self._packets)
+        for accepted in map(_socket, descriptors):
+            address = address_of(accepted)
+            if address is None:
+                accepted.close()
+            else:
+                self.acceptor.take(accepted, address, begun)
 
     def _admit(self, client: str) -> LeanConnection | None:
         if not self.desk.connections.admit(client):
@@ -137,12 +157,12 @@ class Worker(asyncio.Protocol):
         self.desk.connections.add(connection)
         return connection
 
-    def _hand_over(self, descriptor: int, begun: bytes) -> bool:
+    def _hand_over(self, descriptor: int, begun: bytes, to: int) -> bool:
         """Whether the owner has it or will: a packet may have to wait until it has taken others."""
         if len(self._handing) >= MAX_HANDING:
             os.close(descriptor)
             return False
-        self._handing.append((descriptor, begun))
+        self._handing.append((descriptor, to, begun))
         if len(self._handing) == 1:
             self._hand_on()
         return True
@@ -150,9 +170,9 @@ class Worker(asyncio.Protocol):
     def _hand_on(self) -> None:
         loop = asyncio.get_running_loop()
         while self._handing:
-            descriptor, begun = self._handing[0]
+            descriptor, to, begun = self._handing[0]
             try:
-                socket.send_fds(self._packets, [b"+" + begun], [descriptor])
+                socket.send_fds(self._packets, [TO.pack(to), begun], [descriptor])
             except BlockingIOError:
                 loop.add_writer(self._packets, self._hand_on)
                 return

@@ -25,16 +25,17 @@ from typing import Any
 import cbor2
 
 from transparency.errors import WorkersError
-from transparency.server.balance import Balance
+from transparency.server.acceptor import address_of
+from transparency.server.balance import TO, TO_OWNER, Balance
 from transparency.server.hub import Hub, Link
 from transparency.server.runner import Site
 from transparency.server.service import Service
 from transparency.server.settings import ServerSettings
+from transparency.server.worker import MAX_PACKET
 
 _logger = logging.getLogger("transparency.server")
-# More than the head of a request and what was read behind it, for some connections at once.
-PACKET_BUFFER = 8 * 1024 * 1024
-MAX_PACKET = 1024 * 1024
+# For some connections at once.
+PACKET_BUFFER = 8 * MAX_PACKET
 # One that starts has this long: where many processes want the machine, that is seconds, and ending it helps nobody.
 START_SECONDS = 120.0
 # What goes with the sockets to listen on.
@@ -60,6 +61,8 @@ class Workers:
         self._count = count
         self._hub = Hub(service)
         self._balance = Balance(count)
+        # To each that serves, by its place.
+        self._packets: dict[int, socket.socket] = {}
         self._watching: set[asyncio.Task[None]] = set()
         self._processes: dict[asyncio.subprocess.Process, Link] = {}
         # Those that got as far as their sockets, and say something twice a second from then on.
@@ -132,6 +135,7 @@ class Workers:
             with contextlib.suppress(OSError):  # it has died
                 socket.send_fds(packets, [LISTEN], [own.fileno() for own in listening])
                 self._serving.add(process)
+                self._packets[place] = packets
                 ready.set()
             for own in listening:
                 own.close()
@@ -166,7 +170,7 @@ class Workers:
         )
 
     def _adopt(self, packets: socket.socket) -> None:
-        """A connection on which something else is asked than what workers answer."""
+        """A connection on which something else is asked than what workers answer, or a batch for another of them."""
         try:
             data, descriptors, _, _ = socket.recv_fds(packets, MAX_PACKET, 1)
         except BlockingIOError:
@@ -175,14 +179,29 @@ class Workers:
             data, descriptors = b"", []
         if not data:
             asyncio.get_running_loop().remove_reader(packets)
+            return
+        (to,), begun = TO.unpack_from(data), data[TO.size :]
         for descriptor in descriptors:
             accepted = socket.socket(fileno=descriptor)
-            try:
-                address = accepted.getpeername()[0]
-            except OSError:  # it has gone already
-                accepted.close()
+            if to != TO_OWNER and self._pass_on(accepted, to, begun):
                 continue
-            self._site.adopt(accepted, address, data[1:])
+            address = address_of(accepted)
+            if address is None:
+                accepted.close()
+            else:
+                self._site.adopt(accepted, address, begun)
+
+    def _pass_on(self, accepted: socket.socket, place: int, begun: bytes) -> bool:
+        """Whether the worker of that *place* has it. Nobody may be there any more."""
+        packets = self._packets.get(place)
+        if packets is None:
+            return False
+        try:
+            socket.send_fds(packets, [begun], [accepted.fileno()])
+        except OSError:
+            return False
+        accepted.close()
+        return True
 
     async def _look_after(self) -> None:
         silences: dict[asyncio.subprocess.Process, int] = {}
@@ -211,6 +230,7 @@ class Workers:
         started = loop.time()
         code = await process.wait()
         loop.remove_reader(packets)
+        self._packets.pop(place, None)
         packets.close()
         link.abort()
         del self._processes[process]
