@@ -20,8 +20,6 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-import sqlite_utils
-
 from transparency.cose import base64url
 from transparency.errors import NotFoundError, TransparencyError
 from transparency.policy.patterns import Pattern
@@ -187,28 +185,24 @@ class TokenStore:
         return token
 
 
+_TABLE = """
+CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, digest BLOB NOT NULL, scopes TEXT NOT NULL, note TEXT NOT NULL, created INTEGER NOT NULL,
+    expires INTEGER, revoked INTEGER
+) STRICT
+"""
+_LATER_COLUMNS = {"issuers": "TEXT", "rate": "INTEGER"}
+
+
 def _create_schema(connection: sqlite3.Connection) -> None:
     """The table as it is today, also where an older version made it: what came later is added, empty."""
+    # In plain SQL, because every worker opens it: to import sqlite-utils is a fifth of the time that it takes to start.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        table = sqlite_utils.Database(connection).table("tokens")
-        table.create(
-            {
-                "id": str,
-                "digest": bytes,
-                "scopes": str,
-                "note": str,
-                "created": int,
-                "expires": int,
-                "revoked": int,
-            },
-            pk="id",
-            not_null={"digest", "scopes", "note", "created"},
-            if_not_exists=True,
-            strict=True,
-        )
-        for name, kind in (("issuers", "TEXT"), ("rate", "INTEGER")):
-            if name not in table.columns_dict:
+        connection.execute(_TABLE)
+        there = {row[1] for row in connection.execute("PRAGMA table_info(tokens)")}
+        for name, kind in _LATER_COLUMNS.items():
+            if name not in there:
                 connection.execute(f"ALTER TABLE tokens ADD COLUMN {name} {kind}")
         connection.execute("COMMIT")
     except BaseException:
