@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +19,10 @@ from transparency.mirror.condition import Conditions
 from transparency.mirror.metrics import MirrorMetrics
 from transparency.mirror.mirror import Mirror
 from transparency.mirror.shelf import Shelf
+from transparency.mirror.trees import DamagedError
 from transparency.mirror.uploads import Uploads
 from transparency.notes.checkpoint import origin_hash
+from transparency.notes.vkey import VerifierKey
 from transparency.server import tiles
 from transparency.server.problems import ProblemError
 from transparency.server.settings import ServerSettings
@@ -33,7 +35,7 @@ from transparency.witness.keeper import Keeper
 MIRROR_INFO: Final = "text/x.tlog.mirror-info"
 _ORIGIN: Final = "/{origin:[0-9a-f]{64}}"
 _HEADERS: Final = {"Cache-Control": "no-store", "Accept-Encoding": "gzip"}
-_TITLES: Final = {400: "Malformed request", 404: "Not Found", 422: "Unprocessable Entity"}
+_TITLES: Final = {400: "Malformed request", 404: "Not Found", 422: "Unprocessable Entity", 503: "Damaged"}
 _OK: Final = 200
 _CONFLICT: Final = 409
 
@@ -66,7 +68,13 @@ def create_app(
         ("GET", f"{_ORIGIN}/tile/{{path:.+}}", _tile),
         ("GET", "/status", _status),
     )
-    app = witness_app(keeper, settings, clock, MirrorMetrics(mirror, keeper, conditions), routes)
+
+    def keys_of(origin: str) -> Collection[VerifierKey] | None:
+        if origin in mirror.damaged:
+            raise _damaged(mirror.damaged[origin])
+        return keeper.logs.keys_of(origin)
+
+    app = witness_app(keeper, settings, clock, MirrorMetrics(mirror, keeper, conditions), routes, keys_of)
     uploads = Uploads(mirror, app[WITNESS].bodies, keeper.logs.__contains__)
     app[SERVICE] = MirrorService(mirror, shelf, uploads, conditions)
     return app
@@ -97,9 +105,16 @@ async def _tile(request: web.Request) -> web.StreamResponse:
     """Read and compressed in a thread: a bundle may have sixteen megabytes, and they take a second."""
     found = request.app[SERVICE].shelf.find(request.match_info["origin"])
     place = tiles.place_of(request)
-    if isinstance(place, tiles.BundlePlace):
-        return await asyncio.to_thread(lambda: tiles.compressed(request, found.bundle(*place)))
-    return await asyncio.to_thread(lambda: tiles.answer(request, found.tile(*place), OCTETS, tiles.FOR_EVER))
+    try:
+        if isinstance(place, tiles.BundlePlace):
+            return await asyncio.to_thread(lambda: tiles.compressed(request, found.bundle(*place)))
+        return await asyncio.to_thread(lambda: tiles.answer(request, found.tile(*place), OCTETS, tiles.FOR_EVER))
+    except DamagedError as error:
+        raise _damaged(str(error)) from error
+
+
+def _damaged(words: str) -> ProblemError:
+    return ProblemError(503, _TITLES[503], f"What is kept of this log is damaged: {words}")
 
 
 async def _status(request: web.Request) -> web.StreamResponse:

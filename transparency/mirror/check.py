@@ -1,17 +1,31 @@
-"""Everything a mirror has, derived anew from its entries: what `transparency mirror check` does."""
+"""What a mirror has, held against its tree: all of it (`mirror check`), what a start looks at, one bundle.
+
+Four kinds of look, from cheap to whole:
+
+    at a start     keys and lengths of every piece and tile (trees.py), each root that was cosigned, and the content of
+                   the newest bundles and of the one that the scrub had come to
+    when served    the entries of a bundle against its tile (shelf.py)
+    while it runs  every bundle and tile in turn, slowly (scrub.py)
+    when asked     every tile and root derived anew from the entries
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from transparency.errors import NoteError, StoreError
-from transparency.merkle.hashing import leaf_hash
+from transparency.errors import LogUnusableError, NoteError, StoreError
+from transparency.merkle.hashing import HASH_SIZE, leaf_hash, pair_up, pair_up_bytes
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import WIDTH, RightEdge, TileHashes, tile_width
-from transparency.mirror.trees import Trees
+from transparency.mirror.trees import LOST, DamagedError, Trees
 from transparency.notes.bundle import read_bundle
 from transparency.witness.record import Record
+
+NEWEST: Final = 16
+"""Bundles of each log that a start reads, and how many bytes of them at most: a log is looked at in some 20 ms."""
+NEWEST_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +46,14 @@ def check(trees: Trees, cosigned: Mapping[str, Record]) -> Iterator[Checked]:
         signed = 0 if record is None else record.size
         try:
             _check(trees, origin, size, record)
-        except (StoreError, NoteError) as error:
+        except (DamagedError, StoreError, NoteError) as error:
             yield Checked(origin, size, signed, str(error))
         else:
             yield Checked(origin, size, signed)
 
 
 def _check(trees: Trees, origin: str, size: int, record: Record | None) -> None:
-    if record is not None and record.size > size:
-        raise StoreError(f"{record.size} entries were cosigned, and {size} are here")
+    _check_size(size, record)
     edge = RightEdge()
     for index in range(-(-size // WIDTH)):
         width = tile_width(0, index, size)
@@ -48,10 +61,99 @@ def _check(trees: Trees, origin: str, size: int, record: Record | None) -> None:
         for (level, number), content in edge.append([leaf_hash(entry) for entry in entries]).items():
             # A tile of a higher level is complete only later; so far it is how the stored one begins.
             if not (trees.tile(origin, level, number) or b"").startswith(content):
-                raise StoreError(f"tile {number} of level {level} is not what the entries hash to")
-    pending = trees.pending().get(origin, [])
-    for known in (*pending, *([] if record is None else [record])):
-        if known.size > size:
-            continue
-        if root_at(known.size, TileHashes(lambda level, index: trees.tile(origin, level, index))) != known.root:
-            raise StoreError(f"the entries do not give the root of the checkpoint of {known.size}")
+                raise DamagedError(f"tile {number} of level {level} is not what the entries hash to")
+    for known in (*trees.pending().get(origin, []), *([] if record is None else [record])):
+        if known.size <= size:
+            _check_root(trees, origin, known)
+
+
+def check_start(
+    trees: Trees,
+    cosigned: Mapping[str, Record],
+    pending: Mapping[str, Mapping[int, Record]],
+    reached: Mapping[str, int],
+) -> None:
+    """Refuse trees that do not have what was cosigned: an older copy was put back, or the disk has lost it.
+
+    *reached* is the bundle of each log that the scrub had come to: it stands where it found damage.
+    """
+    sizes = trees.sizes()
+    for origin in sorted({*sizes, *cosigned}):
+        size, record = sizes.get(origin, 0), cosigned.get(origin)
+        try:
+            _check_size(size, record)
+            if record is not None:
+                _check_pending(pending.get(origin, {0: record}), record)
+                _check_root(trees, origin, record)
+            trees.check_keys(origin, size)
+            _check_newest(trees, origin, size)
+            if reached.get(origin, 0) * WIDTH < size:
+                check_bundle(trees, origin, reached.get(origin, 0), size)
+        except (DamagedError, StoreError, NoteError) as error:
+            said = "" if record is None else f" up to {record.size}, which this mirror has cosigned,"
+            raise LogUnusableError(f"the entries of {origin}{said} are not all here: {error}. {LOST}") from error
+
+
+def _check_newest(trees: Trees, origin: str, size: int) -> None:
+    left, held = NEWEST, 0
+    for index in reversed(range(-(-size // WIDTH))):
+        held += check_bundle(trees, origin, index, size)
+        left -= 1
+        if not left or held > NEWEST_BYTES:
+            return
+
+
+def check_bundle(trees: Trees, origin: str, index: int, size: int) -> int:
+    """That the entries of a bundle, in a tree of *size*, are those of the tile above them, and that tile its parent's.
+
+    The tiles above are checked with the last bundle below each. So who has looked at every bundle, and at the root of
+    the tree, has looked at everything. How many bytes the entries have.
+    """
+    width = tile_width(0, index, size)
+    content = trees.bundle(origin, index, width)
+    check_entries(content, width, trees.tile(origin, 0, index), index)
+    level = 0
+    while tile_width(level, index, size) == WIDTH:
+        parent = trees.tile(origin, level + 1, index // WIDTH) or b""
+        place = index % WIDTH * HASH_SIZE
+        if _root(trees.tile(origin, level, index), level, index) != parent[place : place + HASH_SIZE]:
+            raise DamagedError(f"tile {index} of level {level} and the one above it do not fit")
+        level, index, last = level + 1, index // WIDTH, index % WIDTH == WIDTH - 1
+        if not last:
+            break
+    return len(content)
+
+
+def check_entries(bundle: bytes, width: int, tile: bytes | None, index: int) -> None:
+    """That the entries of bundle *index* hash to the first *width* hashes of its tile."""
+    try:
+        hashes = b"".join(map(leaf_hash, read_bundle(bundle, width)))
+    except NoteError as error:
+        raise DamagedError(f"entries from {index * WIDTH} on are damaged: {error}") from error
+    if not (tile or b"").startswith(hashes):
+        raise DamagedError(f"entries from {index * WIDTH} on are not those that the tree has the hashes of")
+
+
+def _root(tile: bytes | None, level: int, index: int) -> bytes:
+    """Of a full tile."""
+    if tile is None or len(tile) != WIDTH * HASH_SIZE:
+        raise DamagedError(f"tile {index} of level {level} is missing or too short")
+    nodes = pair_up_bytes(tile)
+    while len(nodes) > 1:
+        nodes = pair_up(nodes)
+    return nodes[0]
+
+
+def _check_size(size: int, record: Record | None) -> None:
+    if record is not None and record.size > size:
+        raise DamagedError(f"{record.size} entries were cosigned, and {size} are here")
+
+
+def _check_pending(pending: Mapping[int, Record], record: Record) -> None:
+    if max(pending) < record.size:
+        raise DamagedError("the pending checkpoint is older than the one that was cosigned")
+
+
+def _check_root(trees: Trees, origin: str, known: Record) -> None:
+    if root_at(known.size, TileHashes(lambda *at: trees.tile(origin, *at))) != known.root:
+        raise DamagedError(f"the entries do not give the root of the checkpoint of {known.size}")

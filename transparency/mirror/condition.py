@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -27,6 +27,8 @@ class Code(StrEnum):
     """A tree that does not extend the one before. What the log signed is kept as evidence."""
     BUSY = "busy"
     """The log's own limit on new checkpoints, or somebody else moved it meanwhile: tried again."""
+    DAMAGED = "damaged"
+    """Not the log, but what is kept of it here. Nothing of it is cosigned any more."""
 
 
 _LEVELS: Final = {
@@ -45,18 +47,20 @@ class Condition:
 
 
 class Conditions:
-    """By origin. Owner: the event loop's thread."""
+    """By origin. Owner: the event loop's thread. *damaged* are the logs that the mirror itself knows this of."""
 
-    def __init__(self) -> None:
+    def __init__(self, damaged: Callable[[], Mapping[str, str]] = dict) -> None:
         self._known: dict[str, Condition] = {}
+        self._damaged = damaged
 
     @property
     def all(self) -> Mapping[str, Condition]:
-        return self._known
+        damaged = {origin: Condition(Code.DAMAGED, words) for origin, words in self._damaged().items()}
+        return {**self._known, **damaged}
 
     def of(self, origin: str) -> Condition | None:
-        """None for a log that is not followed, but only pushed."""
-        return self._known.get(origin)
+        """None for a log that is not followed, but only pushed, and sound."""
+        return self.all.get(origin)
 
     def note(self, origin: str, found: Condition) -> None:
         """Said when it is another than the last time, not every round."""

@@ -4,6 +4,7 @@ DIR/mirror.toml    its name, and where its mark lies         DIR/keys/*.pem   pr
 DIR/state.sqlite   what it has cosigned, and evidence        DIR/lock         held by the owner
 DIR/tree.sqlite    entries, tiles, pending checkpoints       DIR/logs.toml    the logs it mirrors; for editing
 DIR/statements.sqlite   what logs of this project say beside their entries, to those who may read it
+DIR/scrub.json     how far the scrub has come
 
 tlog-mirror has a mirror be "a distinct cosigner", so a witness' folder is refused here, and this one there.
 """
@@ -36,6 +37,10 @@ class MirrorFolder(WitnessFolder):
     @property
     def statements(self) -> Path:
         return self.path / "statements.sqlite"
+
+    @property
+    def scrub(self) -> Path:
+        return self.path / "scrub.json"
 
 
 def create_mirror(

@@ -43,7 +43,9 @@ class _Trees(Collector):
             pending.add_metric((origin,), 0 if known is None else known.size)
             entries.add_metric((origin,), self._mirror.next_entry(origin))
         condition = GaugeMetricFamily(
-            "transparency_mirror_condition", "1 for the condition a followed log is in", labels=("origin", "code")
+            "transparency_mirror_condition",
+            "1 for the condition of a log that is followed or damaged",
+            labels=("origin", "code"),
         )
         for origin, found in self._conditions.all.items():
             for code in Code:

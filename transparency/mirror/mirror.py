@@ -11,22 +11,29 @@ durable (trees.py) before the cosignature is made; the record of the cosignature
 durable (witness/state.py) before anybody hears of it. So whatever is killed when, what was cosigned is here; and since
 every entry is proven against a pending checkpoint, and those extend each other, no two checkpoints that are cosigned
 contradict each other. Before each cosignature the root is computed once more from the tiles themselves.
+
+A disk may lose later what it had. What is looked at for that, and when, is in check.py; of a log of which something is
+found to be missing or changed nothing is cosigned any more, and the others go on.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from transparency.errors import LogUnusableError, ProofError, StoreError
+from transparency.display import safe_text
+from transparency.errors import ProofError, StoreError
 from transparency.merkle.hashing import HASH_SIZE
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import WIDTH, RightEdge, TileHashes
+from transparency.mirror.check import check_start
+from transparency.mirror.reached import Reached
 from transparency.mirror.tickets import Tickets
-from transparency.mirror.trees import KEPT_PENDING, Trees
+from transparency.mirror.trees import KEPT_PENDING, LOST, Trees
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
 from transparency.notes.note import write_signatures
 from transparency.notes.upload import MirrorInfo, Package, UploadHead
@@ -38,6 +45,8 @@ from transparency.witness.state import WitnessState
 MOST_EXCESS: Final = 32 * WIDTH
 """How many entries that are here already may be sent again: two clients at once do so, and it costs only hashing."""
 Clock = Callable[[], float]
+_logger = logging.getLogger("transparency.mirror")
+_DAMAGED: Final = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,11 @@ class Mirror:
     ``on_failure`` is told, in whichever thread that was.
     """
 
-    def __init__(self, state: WitnessState, trees: Trees, keys: WitnessKeys, clock: Clock) -> None:
+    def __init__(self, state: WitnessState, trees: Trees, keys: WitnessKeys, clock: Clock, reached: Reached) -> None:
         self.keys = keys
+        self.reached = reached
+        # By origin, in words: of these nothing is cosigned any more. Replaced, not changed.
+        self.damaged: Mapping[str, str] = {}
         self.failure: StoreError | None = None
         self.on_failure: Callable[[], object] = lambda: None
         self._state = state
@@ -69,8 +81,8 @@ class Mirror:
         self._pending = {
             origin: {record.size: record for record in records} for origin, records in trees.pending().items()
         }
+        check_start(trees, self._cosigned, self._pending, reached.places)
         sizes = trees.sizes()
-        _check_here(trees, sizes, self._pending, self._cosigned)
         self._edges = {origin: RightEdge.load(size, self._reader(origin)) for origin, size in sizes.items()}
         self._by_hash = {origin_hash(origin): origin for origin in sizes}
 
@@ -102,6 +114,21 @@ class Mirror:
     def origins(self) -> list[str]:
         """Of every log it has something of."""
         return sorted({*self._pending, *self._cosigned})
+
+    def note_damage(self, origin: str, index: int, words: str) -> None:
+        """Bundle *index* is not what it was. The scrub stands there from now on, so that a new start looks there, too.
+
+        Nothing is cosigned of this log when this has returned: what is being cosigned meanwhile has the lock.
+        """
+        with self._lock:
+            if origin in self.damaged:
+                return
+            self.damaged = {**self.damaged, origin: words}
+        _logger.critical(
+            "%s: damaged: %s; nothing of this log is cosigned any more. %s", safe_text(origin, 100), words, LOST
+        )
+        self.reached.move(origin, index)
+        self.reached.save()
 
     # -- the pending checkpoint: what the keeper asks of a state -------------------------------------------------
 
@@ -142,6 +169,8 @@ class Mirror:
             return Answer(404, detail="The log with this origin is not known to this mirror")
         with self._lock:
             self._check_failure()
+            if origin in self.damaged:
+                return self._refused(origin)
             if not self._pending.get(origin):
                 return Answer(422, detail="There is no pending checkpoint of this log; add one first", origin=origin)
             target = self._target(origin, head)
@@ -189,6 +218,8 @@ class Mirror:
         origin, target = upload.origin, upload.target
         with self._lock:
             self._check_failure()
+            if origin in self.damaged:
+                return self._refused(origin)
             if self._edges[origin].size < target.size:
                 return Answer(202, self._info(origin, target), origin=origin)
             known = self._cosigned.get(origin)
@@ -212,6 +243,9 @@ class Mirror:
         return Answer(200, lines, record=record, origin=origin)
 
     # -- plumbing ------------------------------------------------------------------------------------------------
+
+    def _refused(self, origin: str) -> Answer:
+        return Answer(_DAMAGED, detail=f"What is kept of this log is damaged: {self.damaged[origin]}", origin=origin)
 
     def _target(self, origin: str, head: UploadHead) -> Record | None:
         """The checkpoint of this size that is of the one tree: pending lately, cosigned, or in the ticket."""
@@ -267,23 +301,3 @@ class Mirror:
 
 def _moved(before: Record, after: Record) -> bool:
     return before.signed != after.signed
-
-
-def _check_here(
-    trees: Trees,
-    sizes: Mapping[str, int],
-    pending: Mapping[str, Mapping[int, Record]],
-    cosigned: Mapping[str, Record],
-) -> None:
-    """Refuse trees that do not have what was cosigned: an older copy was put back, or the disk has lost it."""
-    for origin, record in cosigned.items():
-        try:
-            here = sizes.get(origin, 0) >= record.size and max(pending.get(origin, {0: record})) >= record.size
-            held = here and record.root == root_at(record.size, TileHashes(lambda *at: trees.tile(origin, *at)))  # noqa: B023 - used at once
-        except StoreError:
-            held = False
-        if not held:
-            raise LogUnusableError(
-                f"the entries of {origin} up to {record.size}, which this mirror has cosigned, are not all here: put "
-                "the newest tree.sqlite in its place; if it is lost, start a new mirror with a new name"
-            )

@@ -104,6 +104,8 @@ class Puller:
         return logs
 
     async def _follow(self, log: KnownLog) -> None:
+        if log.origin in self._mirror.damaged:
+            return
         try:
             found = await self._look(log)
         except StoreError:

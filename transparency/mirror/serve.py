@@ -17,6 +17,8 @@ from transparency.mirror.condition import Conditions
 from transparency.mirror.folder import MirrorFolder
 from transparency.mirror.mirror import Clock, Mirror
 from transparency.mirror.pull import Puller, PullSettings
+from transparency.mirror.reached import Reached
+from transparency.mirror.scrub import Scrub
 from transparency.mirror.shelf import Shelf
 from transparency.mirror.statements import StatementStore
 from transparency.mirror.trees import Trees
@@ -48,7 +50,7 @@ def open_mirror(
         trees = stack.enter_context(contextlib.closing(Trees(folder.trees, connect=connect, synchronous=synchronous)))
         keys = folder.load_keys()
         state.check_keys([key.text for key in keys.vkeys])
-        mirror = Mirror(state, trees, keys, clock)
+        mirror = Mirror(state, trees, keys, clock, Reached(folder.scrub))
         try:
             yield mirror
         finally:
@@ -63,6 +65,7 @@ class Running:
     mirror: Mirror
     keeper: Keeper
     puller: Puller
+    scrub: Scrub
     conditions: Conditions
     failed: asyncio.Event
 
@@ -78,16 +81,18 @@ async def serve(
     with stop_signal() as told:
         async with listening(folder, mirror, settings, pull) as running:
             on_ready(running.url)
-            pulling = asyncio.create_task(running.puller.run())
-            pulling.add_done_callback(lambda _: running.failed.set())
+            beside = [asyncio.create_task(each.run()) for each in (running.puller, running.scrub)]
+            for task in beside:
+                task.add_done_callback(lambda _: running.failed.set())
             try:
                 await first(told, running.keeper.failed, running.failed)
             finally:
-                pulling.cancel()
-                (ended,) = await asyncio.gather(pulling, return_exceptions=True)
-        failure = mirror.failure or running.keeper.failure or ended
-        if isinstance(failure, Exception):
-            raise failure
+                for task in beside:
+                    task.cancel()
+                ended = await asyncio.gather(*beside, return_exceptions=True)
+        for failure in (mirror.failure, running.keeper.failure, *ended):
+            if isinstance(failure, Exception):
+                raise failure
 
 
 @asynccontextmanager
@@ -101,7 +106,7 @@ async def listening(
     """A mirror on a socket, for the time of the block. Leaving it waits for the requests in flight."""
     # It signs nothing at add-checkpoint: "The mirror cosigner MUST NOT sign the checkpoint in this process."
     keeper = Keeper(mirror, LogList(folder.logs), mirror.keys, clock, time.monotonic, cosign=lambda *_: ())
-    conditions, failed = Conditions(), asyncio.Event()
+    conditions, failed = Conditions(lambda: mirror.damaged), asyncio.Event()
     loop = asyncio.get_running_loop()
     mirror.on_failure = lambda: loop.call_soon_threadsafe(failed.set)
     with contextlib.closing(Shelf(mirror, folder.trees)) as shelf, StatementStore(folder.statements) as statements:
@@ -109,6 +114,6 @@ async def listening(
         puller = Puller(mirror, keeper, conditions, pull or PullSettings(), shelf, statements)
         try:
             async with answering(app, keeper, settings) as url:
-                yield Running(url, mirror, keeper, puller, conditions, failed)
+                yield Running(url, mirror, keeper, puller, Scrub(mirror, folder.trees), conditions, failed)
         finally:
             mirror.on_failure = lambda: None

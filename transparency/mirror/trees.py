@@ -11,17 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from transparency.errors import LogUnusableError, NoteError, StoreError, TipMovedError
+from transparency.errors import LogUnusableError, NoteError, TipMovedError, TransparencyError
 from transparency.log.sqlite_transaction import Transaction, unreadable
-from transparency.merkle.tiles import WIDTH
+from transparency.merkle.hashing import HASH_SIZE
+from transparency.merkle.tiles import HEIGHT, WIDTH, tile_width
 from transparency.mirror import tree_schema
-from transparency.notes.bundle import read_bundle, write_bundle
+from transparency.notes.bundle import MAX_ENTRY, read_bundle, write_bundle
 from transparency.witness.record import Record
 from transparency.witness.state import connect
 
 KEPT_PENDING: Final = 32
 """Of each log: an upload may end at any of the last several pending checkpoints."""
+LOST: Final = "Put the newest tree.sqlite in its place; if it is lost, start a new mirror with a new name"
 _BUSY_MS: Final = 5000
+_MOST_BYTES: Final = 2 + MAX_ENTRY
+"""Of an entry after its length."""
+
+
+class DamagedError(TransparencyError):
+    """Entries or tiles of one log are missing here, or are not what they were. The other logs are not touched."""
 
 
 def _connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
@@ -34,7 +42,7 @@ class Trees:
 
     def __init__(self, path: Path, *, connect: Callable[[Path], Any] = connect, synchronous: str = "FULL") -> None:
         if not path.exists():
-            raise LogUnusableError(f"there are no trees of a mirror at {path}")
+            raise LogUnusableError(f"there are no trees of a mirror at {path}. {LOST}")
         try:
             self._connection = connect(path)
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
@@ -92,14 +100,47 @@ class Trees:
                 break
             found += count
         if found < width:
-            raise StoreError(f"entries from {start} on are missing")
+            raise DamagedError(f"entries from {start} on are missing")
         whole = b"".join(bytes(data) for _, _, data in rows)
         if found == width:
             return whole
         try:
             return write_bundle(read_bundle(whole, found)[:width])
         except NoteError as error:
-            raise StoreError(f"entries from {start} on are damaged: {error}") from error
+            raise DamagedError(f"entries from {start} on are damaged: {error}") from error
+
+    def check_keys(self, origin: str, size: int) -> None:
+        """That all pieces and tiles of *size* entries are here, by their keys and lengths: no content is read."""
+        self._check_pieces(self._number(origin), size)
+        self._check_tiles(self._number(origin), size)
+
+    def _check_pieces(self, number: int, size: int) -> None:
+        # From 0 each piece ends where another begins, up to the size: so there is no gap. And there are no others.
+        faults = self._all(
+            "SELECT start FROM pieces AS one WHERE log = ?1 AND (count < 1 OR count > ?3 - start % ?3"
+            " OR length(data) < 2 * count OR length(data) > ?4 * count OR start + count != ?2 AND NOT EXISTS"
+            " (SELECT 1 FROM pieces AS next WHERE next.log = ?1 AND next.start = one.start + one.count)) LIMIT 1",
+            number, size, WIDTH, _MOST_BYTES,
+        )  # fmt: skip
+        if faults:
+            raise DamagedError(f"entries behind {faults[0][0]} are missing or too short")
+        first, total = self._all("SELECT min(start), sum(count) FROM pieces WHERE log = ?", number)[0]
+        if (first or 0, total or 0) != (0, size):
+            raise DamagedError(f"{total or 0} entries are here, from {first or 0} on, and not {size}")
+
+    def _check_tiles(self, number: int, size: int) -> None:
+        levels = -(-size.bit_length() // HEIGHT)
+        for level in range(levels):
+            last = ((size >> HEIGHT * level) - 1) // WIDTH
+            found = self._all(
+                "SELECT count(*), min(number), max(number), sum(number < ?1 AND length(data) != ?2),"
+                " sum(number = ?1 AND length(data) = ?3) FROM tiles WHERE log = ?4 AND level = ?5",
+                last, WIDTH * HASH_SIZE, HASH_SIZE * tile_width(level, last, size), number, level,
+            )  # fmt: skip
+            if found != [(last + 1, 0, last, 0, 1)]:
+                raise DamagedError(f"tiles of level {level} are missing, or not as long as they were")
+        if self._all("SELECT 1 FROM tiles WHERE log = ? AND level NOT BETWEEN 0 AND ? LIMIT 1", number, levels - 1):
+            raise DamagedError(f"there are more levels of tiles than {size} entries have")
 
     # -- changes -------------------------------------------------------------------------------------------------
 

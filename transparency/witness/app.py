@@ -22,7 +22,7 @@ from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE
 from transparency.server.problems import ProblemError, problem_of, unavailable
 from transparency.server.settings import ServerSettings
-from transparency.witness.decide import Answer
+from transparency.witness.decide import Answer, KeysOf
 from transparency.witness.gate import GATE, Gate, through_gate
 from transparency.witness.keeper import Keeper
 from transparency.witness.metrics import WitnessMetrics
@@ -42,6 +42,7 @@ class WitnessService:
     """Owner: the event loop's thread."""
 
     keeper: Keeper
+    keys_of: KeysOf
     settings: ServerSettings
     bodies: Bodies
     metrics: WitnessMetrics
@@ -58,13 +59,16 @@ def create_app(
     clock: Callable[[], float] = time.monotonic,
     metrics: WitnessMetrics | None = None,
     routes: Iterable[tuple[str, str, Handler]] | None = None,
+    keys_of: KeysOf | None = None,
 ) -> web.Application:
     """Routes and state over a keeper that somebody else starts and stops. *clock* measures the rate limit.
 
-    A mirror brings *metrics* of its own, and *routes* in the place of the monitoring endpoint.
+    A mirror brings *metrics* of its own, *routes* in the place of the monitoring endpoint, and *keys_of*, by which
+    sign-subtree knows a log: it signs none that is damaged there.
     """
     service = WitnessService(
         keeper=keeper,
+        keys_of=keys_of or keeper.logs.keys_of,
         settings=settings,
         bodies=Bodies(
             timeout=settings.body_timeout, budget=settings.max_body_bytes, words="a checkpoint and its proof are small"
@@ -114,10 +118,10 @@ async def _add_checkpoint(request: web.Request) -> web.StreamResponse:
 
 
 async def _sign_subtree(request: web.Request) -> web.StreamResponse:
-    keeper = request.app[SERVICE].keeper
-    async with request.app[SERVICE].bodies.body_of(request, MAX_BYTES) as body:
+    service = request.app[SERVICE]
+    async with service.bodies.body_of(request, MAX_BYTES) as body:
         # In a thread: two signatures of ML-DSA-44 would hold up everybody else.
-        answer = await asyncio.to_thread(answer_subtree, body, keeper.logs.keys_of, keeper.keys)
+        answer = await asyncio.to_thread(answer_subtree, body, service.keys_of, service.keeper.keys)
     return await _respond(request, answer)
 
 
