@@ -159,7 +159,8 @@ def test_a_folder_with_other_things_is_left_alone(run: Run, site: Served, folder
     refused = run("log", "export", "www", "--data", site.data)
 
     assert refused.exit_code == 73
-    assert "is left as it is" in refused.output
+    assert "is left as it is; name an empty folder" in refused.output
+    assert "goes on" not in refused.output
     assert sorted(path.name for path in (folder / "www").iterdir() if not path.name.startswith(".")) == ["index.html"]
 
 
@@ -196,7 +197,7 @@ def test_a_disk_that_is_full_in_the_middle_loses_nothing_and_the_next_run_goes_o
         (("http://127.0.0.1/x", "--data", "DATA"), 73, "not written"),
         (("nothing://x/y", "--data", "DATA"), 64, "of the form"),
         (("s3:///x", "--data", "DATA"), 64, "s3://bucket"),
-        (("/dev/null/x", "--data", "DATA"), 73, "/dev/null: File exists"),
+        (("/dev/null/x", "--data", "DATA"), 73, "/dev/null is no folder; name one"),
         (("www", "--data", "nowhere"), 66, "there is no log"),
     ],
 )

@@ -83,7 +83,6 @@ async def test_a_folder_answers_get_with_files_and_nothing_else(tmp_path: Path) 
 
 
 async def test_a_folder_that_is_no_export_computes_nothing(tmp_path: Path) -> None:
-    (tmp_path / MARKER).write_bytes(b'{"format": "something else"}')
     async with LogClient(str(tmp_path)) as log:
         with pytest.raises(ServiceRefusedError, match="there is no entries"):
             await log.receipt("A" * 43)

@@ -56,6 +56,7 @@ def command(
     """
     refuse_several("data", "log")
     from transparency.log.static_export import Parts, export
+    from transparency.log.static_target import TargetError
 
     try:
         with _open_source(data, log, token, cacert) as source, progress("exporting", quiet=as_json) as bar:
@@ -70,6 +71,8 @@ def command(
                 place.close()
     except LogUnusableError as error:
         raise CommandError(Exit.NEGATIVE, str(error)) from error
+    except TargetError as error:
+        raise CommandError(Exit.CANNOT_WRITE, str(error)) from error
     except StoreError as error:
         raise CommandError(Exit.CANNOT_WRITE, str(error), _GOES_ON) from error
     except OSError as error:

@@ -32,7 +32,7 @@ from transparency.client.tiles import TileClient, TiledTree
 from transparency.client.transport import Answer, Transport
 from transparency.cose import cbor
 from transparency.cose.keys import PublicKey
-from transparency.errors import MalformedError, ServiceRefusedError, UnreachableError
+from transparency.errors import MalformedError, ServiceRefusedError, TransparencyError, UnreachableError
 from transparency.merkle.proofs import consistency_path, inclusion_path
 from transparency.merkle.tiles import WIDTH, tile_width
 from transparency.notes.checkpoint import SignedCheckpoint
@@ -112,8 +112,13 @@ class StaticLog:
         if self._marker is None:
             try:
                 self._marker = Marker.from_bytes(await self._files.file(MARKER, MAX_MARKER))
-            except (ServiceRefusedError, MalformedError):
+            except ServiceRefusedError:
                 return False
+            except MalformedError as error:
+                raise UnreachableError(
+                    f"{MARKER} in {self._url} is broken, so nothing can be read from this export: {error}; "
+                    "`transparency log export` to an empty place makes another"
+                ) from error
         return True
 
     # -- the tree ------------------------------------------------------------------------------------------------
@@ -128,14 +133,14 @@ class StaticLog:
         return signed, self._tree
 
     async def _find(self, entry: Entry) -> int:
-        """The index of an entry: from its receipt if that is a file, else by reading the entries, the newest first."""
+        """The index of an entry: where its receipt says, if that is a file, else by reading them, the newest first."""
         known = self._places.get(entry)
         if known is not None:
             return known
-        stored = await self._stored_receipt(entry)
         _, tree = await self._signed()
-        if stored is not None:
-            return self._place_in(stored, tree.size)
+        known = await self._hinted(entry, tree)
+        if known is not None:
+            return known
         for bundle in reversed(range(-(-tree.size // WIDTH))):
             first = bundle * WIDTH
             async for index, found in tree.entries(first, first + WIDTH):
@@ -147,14 +152,21 @@ class StaticLog:
                 return known
         raise _missing(f"there is no such entry among the {tree.size} in {self._url}")
 
-    def _place_in(self, receipt: bytes, size: int) -> int:
-        """Which index a receipt speaks of. It is a file like the others: what it says may be anything."""
-        proofs = Receipt.from_bytes(receipt).inclusion
-        if not proofs:
-            raise UnreachableError(f"a receipt in {self._url} proves no inclusion")
-        if proofs[0].index >= size:
-            raise _missing(f"there is no entry {proofs[0].index} among the {size} in {self._url}")
-        return proofs[0].index
+    async def _hinted(self, entry: Entry, tree: TiledTree) -> int | None:
+        """The index that the receipt's file speaks of, if the entry is there.
+
+        Nothing else is taken from that file: it is for clients that compute nothing, and what it says may be anything.
+        """
+        if self._marker is None or self._marker.receipts is None:
+            return None
+        try:
+            stored = await self._files.file(receipt_path(entry_id(entry)), MAX_RECEIPT)
+            for proof in Receipt.from_bytes(stored).inclusion[:1]:
+                async for index, found in tree.entries(proof.index, proof.index + 1):
+                    return index if found == entry else None
+        except TransparencyError:
+            pass
+        return None
 
     async def _proof(self, index: int) -> bytes:
         signed, tree = await self._signed()
@@ -164,9 +176,6 @@ class StaticLog:
 
     async def _receipt(self, entry: Entry, query: Mapping[str, str]) -> bytes:
         size, witnessed = _number(query, "size"), query.get("witnessed") == "1"
-        stored = await self._stored_receipt(entry) if size is None and not witnessed else None
-        if stored is not None:
-            return stored
         index = await self._find(entry)
         receipt = await self._receipt_at(index, size)
         return with_tlog_proof(receipt, await self._proof(index)) if witnessed else receipt
@@ -177,16 +186,6 @@ class StaticLog:
         if index >= head.size:
             raise _missing(f"the tree head of size {head.size} does not cover index {index}")
         return inclusion_receipt(head, index, await tree.computed(lambda read: inclusion_path(index, head.size, read)))
-
-    async def _stored_receipt(self, entry: Entry) -> bytes | None:
-        if self._marker is None or self._marker.receipts is None:
-            return None
-        try:
-            return await self._files.file(receipt_path(entry_id(entry)), MAX_RECEIPT)
-        except ServiceRefusedError as error:
-            if not may_be_static(error):
-                raise
-            return None
 
     async def _head_for(self, index: int) -> SignedHead:
         """As a service chooses it (log/receipts.py): the first that covers the entry, while its key is in use."""

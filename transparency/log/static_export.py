@@ -16,6 +16,7 @@ Safety argument
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -33,15 +34,16 @@ from transparency.client.static_layout import (
     statements_path,
     write_heads,
 )
-from transparency.errors import GoneError, LogUnusableError, MalformedError, NotFoundError, StoreError
+from transparency.errors import GoneError, MalformedError, NotFoundError, StoreError
 from transparency.log.documents import read_keys, read_policy
+from transparency.log.static_found import check_history, read_checkpoint, read_marker
 from transparency.log.static_source import Source
 from transparency.log.static_statements import Statements
-from transparency.log.static_target import FolderTarget, Target
+from transparency.log.static_target import Target
 from transparency.log.static_writer import Writer
 from transparency.log.store import DOCUMENTS, Kind, StoredEntry
-from transparency.merkle.proofs import inclusion_path, root_at
-from transparency.merkle.tiles import HEIGHT, WIDTH, TileHashes, tile_path, tile_width, widths
+from transparency.merkle.proofs import inclusion_path
+from transparency.merkle.tiles import HEIGHT, WIDTH, TileHashes, tile_path, widths
 from transparency.notes.bundle import write_bundle
 from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.notes.paths import CHECKPOINT, entries_path
@@ -97,9 +99,10 @@ class _Run:
         self._progress = progress
         self._tree = source.signed.checkpoint
         self._keys = ServiceKeys.from_toml(source.keys)
+        self._vkeys = checkpoint_vkeys(self._keys)
         self._hashes = TileHashes(source.tile)
-        marker = self._read_marker()
-        self._there = self._read_checkpoint(marker)
+        marker = read_marker(target, self._tree.origin)
+        self._there = None if marker is None else read_checkpoint(target, self._tree.origin, self._vkeys)
         self._marker = _asked_for(marker or Marker(self._tree.origin), parts)
         self._fresh = self._marker != marker
         self._statements: Statements | None = None
@@ -113,7 +116,8 @@ class _Run:
         result = Exported(self._tree.origin, size, before)
         if self._source.root_at(size) != self._tree.root:
             raise StoreError("the log's tiles do not give the root of its checkpoint; nothing was written")
-        self._check_history(before)
+        if self._there is not None:
+            check_history(self._target, self._there, self._source, self._vkeys)
         if before > size:
             result.ahead = True
             return result
@@ -128,9 +132,10 @@ class _Run:
             result.awaited = self._statements.carry_out(size)
             result.erased += self._statements.erased
         self._writer.flush()
-        if self._target.swap(CHECKPOINT, self._source.signed.to_bytes(), self._keeps_checkpoint):
-            self._writer.written += 1
-        there = self._read_checkpoint(self._marker)
+        newest = self._source.signed.to_bytes()
+        if self._target.swap(CHECKPOINT, newest, self._keeps_checkpoint):
+            self._writer.count(len(newest))
+        there = read_checkpoint(self._target, self._tree.origin, self._vkeys)
         result.ahead = there is not None and there.checkpoint.size > size
         if size > before or self._fresh or result.awaited != self._marker.awaited:
             if not result.ahead:
@@ -142,53 +147,6 @@ class _Run:
             self._note()
         result.written, result.bytes = self._writer.written, self._writer.bytes
         return result
-
-    # -- what is there -------------------------------------------------------------------------------------------
-
-    def _read_marker(self) -> Marker | None:
-        data = self._target.get(MARKER)
-        if data is None:
-            is_strange = not self._target.is_empty if isinstance(self._target, FolderTarget) else False
-            if is_strange or self._target.get(CHECKPOINT) is not None:
-                raise StoreError(f"{self._target.name} holds other things than an export, and is left as it is")
-            return None
-        try:
-            marker = Marker.from_bytes(data)
-        except MalformedError as error:
-            raise StoreError(f"{self._target.name}: {error}; it is left as it is") from error
-        if marker.origin != self._tree.origin:
-            raise StoreError(f"{self._target.name} holds the log {marker.origin}, and not {self._tree.origin}")
-        return marker
-
-    def _read_checkpoint(self, marker: Marker | None) -> SignedCheckpoint | None:
-        data = None if marker is None else self._target.get(CHECKPOINT)
-        if data is None:
-            return None
-        try:
-            signed = SignedCheckpoint.from_bytes(data)
-        except MalformedError as error:
-            raise StoreError(f"{self._target.name}: its checkpoint is damaged: {error}") from error
-        if signed.checkpoint.origin != self._tree.origin:
-            raise StoreError(f"{self._target.name} holds a checkpoint of {signed.checkpoint.origin}")
-        return signed
-
-    def _check_history(self, before: int) -> None:
-        """One of the two trees, the log's and the target's, is how the other begins."""
-        if self._there is None or not before:
-            return
-        if before <= self._tree.size:
-            same = self._source.root_at(before) == self._there.checkpoint.root
-        else:
-            same = root_at(self._tree.size, TileHashes(self._their_tile)) == self._tree.root
-        if not same:
-            raise LogUnusableError(
-                f"{self._target.name} holds another history of {self._tree.origin}: its tree of {before} entries and "
-                f"this log's of {self._tree.size} contradict each other; keep both as evidence, and export elsewhere"
-            )
-
-    def _their_tile(self, level: int, index: int) -> bytes | None:
-        size = 0 if self._there is None else self._there.checkpoint.size
-        return self._target.get(tile_path(level, index, tile_width(level, index, size)))
 
     # -- bundles -------------------------------------------------------------------------------------------------
 
@@ -297,7 +255,8 @@ class _Run:
             except MalformedError:
                 return False
 
-        self._writer.written += self._target.swap(path, data, keeps)
+        if self._target.swap(path, data, keeps):
+            self._writer.count(len(data))
 
     def _sync_artifacts(self, result: Exported) -> None:
         store = self._source.artifacts()
@@ -310,10 +269,12 @@ class _Run:
                 raise StoreError(f"artifact {digest} is damaged; `transparency log fsck` tells more")
             try:
                 with store.open(digest) as file:
+                    length = file.seek(0, os.SEEK_END)
+                    file.seek(0)
                     self._target.put(ARTIFACTS + digest, file)
             except (GoneError, NotFoundError):
                 continue  # erased meanwhile
-            self._writer.written += 1
+            self._writer.count(length)
         for digest in sorted(there - here):
             self._target.delete(ARTIFACTS + digest)
             result.erased += 1
@@ -327,7 +288,7 @@ class _Run:
         return self._age(there) > self._age(ours)
 
     def _age(self, signed: SignedCheckpoint) -> tuple[int, int, int]:
-        times = log_times(signed, checkpoint_vkeys(self._keys)).values()
+        times = log_times(signed, self._vkeys).values()
         return signed.checkpoint.size, max(times, default=0), len(signed.note.signatures)
 
     def _clear_up(self, before: int) -> None:

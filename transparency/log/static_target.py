@@ -24,6 +24,13 @@ _LOCK: Final = ".lock"
 _MODE: Final = 0o644
 
 
+class TargetError(StoreError):
+    """What is at the target is nothing that an export goes on with. It is left as it is, and another run says the same.
+
+    The message says what to do.
+    """
+
+
 class Target(Protocol):
     """Paths are those of static_layout.py. Every method but ``close`` may be called from several threads at once."""
 
@@ -48,7 +55,7 @@ def open_target(text: str) -> Target:
     if url.scheme == FOLDER:
         return FolderTarget(Path(url.path))
     if url.scheme in ("http", "https"):
-        raise StoreError(f"{url} is read over HTTP, not written: name the folder or the bucket behind it")
+        raise TargetError(f"{url} is read over HTTP, not written: name the folder or the bucket behind it")
     from transparency.client.objects import Bucket  # noqa: PLC0415 - the extra `export`
 
     return Bucket(url)
@@ -127,6 +134,8 @@ class FolderTarget:
                 return
             missing = []
             while not folder.is_dir():
+                if folder.exists():
+                    raise TargetError(f"{folder} is no folder; name one, or one that is not there yet")
                 missing.append(folder)
                 folder = folder.parent
             for each in reversed(missing):

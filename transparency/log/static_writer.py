@@ -36,8 +36,12 @@ class Writer:
         if len(self._under_way) >= _WAITING:
             self._under_way.popleft().result()
         self._under_way.append(self._pool.submit(self._target.put, path, data))
+        self.count(len(data))
+
+    def count(self, length: int) -> None:
+        """One more file, of so many bytes; also one that was written without this."""
         self.written += 1
-        self.bytes += len(data)
+        self.bytes += length
 
     def flush(self) -> None:
         while self._under_way:
