@@ -28,7 +28,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from transparency.errors import LogUnusableError, NoteError, StoreError, TransparencyError
+from transparency.errors import LogUnusableError, NoteError, OverloadedError, TransparencyError
 from transparency.log.appender import Clock
 from transparency.log.log import Log, system_clock
 from transparency.log.published import Published, with_signatures
@@ -83,7 +83,8 @@ class CheckpointPublisher:
                 # From before there were witnesses, or of others: it waits for these.
                 self.published.newest = None
         self._time = self._last_time()
-        self._role = log.role
+        # Who published last: another role or epoch, and what is kept may be another node's.
+        self._term = self._current_term()
         self.failures = 0
         self._complaint = ""
         self._signers: dict[bytes, NoteSigner] = {}
@@ -96,9 +97,11 @@ class CheckpointPublisher:
         """Publish in time from now on. Without witnesses the newest head is published when this returns."""
         self._open_signers()
         self._log.sequencer.on_published.append(self._note_growth)
+        done = False
         if self.witnesses is None:
-            await self.publish()
-        self._task = asyncio.create_task(self._run(), name="checkpoints")
+            with contextlib.suppress(OverloadedError):  # a node that led a moment ago
+                done = await self.publish()
+        self._task = asyncio.create_task(self._run(done=done), name="checkpoints")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -108,7 +111,7 @@ class CheckpointPublisher:
         if self.witnesses is not None:
             await self.witnesses.close()
         if self._writing is not None:
-            with contextlib.suppress(StoreError):  # the sequencer has told of it
+            with contextlib.suppress(TransparencyError):  # the sequencer has told of it
                 await self._writing
 
     async def publish(self) -> bool:
@@ -128,12 +131,16 @@ class CheckpointPublisher:
 
     def _follows(self) -> bool:
         """Where another node leads, it publishes. What it stored is served here, and continued by who leads next."""
-        before, self._role = self._role, self._log.role
-        if self._role is Role.FRONT_END or self._role is not before:
+        role, _ = term = self._current_term()
+        if role is Role.FRONT_END or term != self._term:
             note = self._store.newest_checkpoint()
             self._kept = self.published.newest = None if note is None else SignedCheckpoint.from_bytes(note)
             self._signed, self._time = None, self._last_time()
-        return self._role is Role.FRONT_END
+            self._term = term
+        return role is Role.FRONT_END
+
+    def _current_term(self) -> tuple[Role, int]:
+        return self._log.role, self._log.opened.appender.tip.epoch
 
     async def _newest(self) -> SignedCheckpoint:
         """The newest head, signed: by the keys in force, and anew when its time is old."""
@@ -191,10 +198,11 @@ class CheckpointPublisher:
     def _note_growth(self, _size: int) -> None:
         self._grown.set()
 
-    async def _run(self) -> None:
+    async def _run(self, *, done: bool) -> None:
+        """For as long as the log goes on: a node that leads no more, and all while nobody does, will have to again."""
         loop = asyncio.get_running_loop()
-        begun, done = loop.time(), self.witnesses is None  # then `start` has published
-        while self._log.sequencer.alive:
+        begun = loop.time()
+        while self._log.sequencer.failed is None:
             if not done:
                 begun, done = loop.time(), await self._try()
             pause = self.settings.interval if done else max(self.settings.interval, RETRY_SECONDS)
@@ -272,7 +280,7 @@ class CheckpointPublisher:
     async def _add_late(self, checkpoint: Checkpoint, lines: tuple[Signature, ...]) -> None:
         """A cosignature that came after the checkpoint was served: it is added while that is still the newest."""
         async with self._lock:
-            last = self.published.newest
+            last = None if self._follows() else self.published.newest
             if last is not None and last.checkpoint == checkpoint:
                 await self._serve(with_signatures(self._base(last), lines))
 

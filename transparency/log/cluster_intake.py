@@ -25,6 +25,8 @@ from transparency.statements.statement import Entry, Statement
 
 # A bell that nobody heard costs no more than this.
 LOOK_SECONDS: Final = 1.0
+_TRIES: Final = 8
+_AGAIN_SECONDS: Final = 0.25
 
 Pending = Callable[[int], list[IntakeRow]]
 """The oldest rows, as ``Store.intake_pending``. For any thread."""
@@ -60,7 +62,7 @@ class SharedIntake(Intake):
         try:
             while not self._stopping and self._sequencer.failed is None:
                 self._to_drain.clear()
-                rows = await asyncio.to_thread(self._pending, MAX_BATCH_BYTES)
+                rows = await self._read_pending()
                 new = [row for row in rows if row.entry not in self._under_way]
                 if new:
                     self._begin(new)
@@ -75,6 +77,17 @@ class SharedIntake(Intake):
                 await asyncio.sleep(0.005)
             if self._tasks:
                 await asyncio.wait(self._tasks)
+
+    async def _read_pending(self) -> list[IntakeRow]:
+        """From the node's own store, which may be opening anew: only if that takes long, somebody else shall lead."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return await asyncio.to_thread(self._pending, MAX_BATCH_BYTES)
+            except OverloadedError:
+                if not left or self._stopping or self._sequencer.failed is not None:
+                    raise
+                await asyncio.sleep(_AGAIN_SECONDS)
+        return []
 
     def _begin(self, rows: list[IntakeRow]) -> None:
         """Queue *rows*. Each tells how it ended; when all have, they are settled together."""

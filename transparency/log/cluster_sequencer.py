@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from transparency.errors import NotLeadingError, StoreError, TransparencyError
+from transparency.errors import NotLeadingError, OverloadedError, StoreError, TransparencyError
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place, Told, settled
 from transparency.log.cluster_handover import HandOver
@@ -115,11 +115,24 @@ class NodeSequencer:
         self.counters.accepted += 1
 
     async def write(self, job: Callable[[], _T]) -> _T:
-        """One write that only a leader makes."""
+        """One write that only a leader makes, to the node's own store, and may make again.
+
+        That store says "come back" while it is opened anew. It is no word on the leader's, and ends nobody's lead.
+        """
+
+        def attempt() -> _T | OverloadedError:
+            try:
+                return job()
+            except OverloadedError as error:
+                return error
+
         try:
-            return await self._leading().write(job)
+            outcome = await self._leading().write(attempt)
         except StoreError as error:
             raise self.elsewhere() from error
+        if isinstance(outcome, OverloadedError):
+            raise outcome
+        return outcome
 
     def _leading(self) -> Sequencer:
         if self._inner is None or self._inner.failed is not None:

@@ -140,7 +140,7 @@ class Sequencer:
         if self.failed is None:
             with contextlib.suppress(StoreError):  # the index is derived; the next start catches up
                 await self.write(lambda: self._store.extend_index(self._appender.tip.size))
-        self._writer.close()
+        await asyncio.to_thread(self._writer.close)  # it waits for a write that is under way
 
     @property
     def waiting(self) -> int:
