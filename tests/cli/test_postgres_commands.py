@@ -24,6 +24,7 @@ def test_a_log_in_postgresql_is_made_and_looked_after_with_the_same_commands(
 
     assert json.loads(good("log", "status", "--data", "log", "--json").stdout)["size"] == 3
     assert json.loads(good("log", "fsck", "--data", "log", "--json").stdout)["clean"]
+    good("audit", "--data", "log", "--policy-key", _config(folder / "log").policy_key.hex())
     assert _config(folder / "log").db == postgres_url
     refused = run("log", "backup", "--data", "log", "--out", "copy")
     assert refused.exit_code == 1

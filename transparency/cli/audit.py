@@ -13,6 +13,7 @@ import click
 from transparency.cli.connection import connect
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
+from transparency.cli.folders import require_log
 from transparency.cli.output import BAD, GOOD, UNSURE, note, out, print_json, progress, safe
 from transparency.cli.settings import json_option, log_options, refuse_several
 from transparency.errors import LogUnusableError, StoreError
@@ -88,8 +89,7 @@ def open_source(data: Path | None, log: str | None, token: str | None, cacert: s
     from transparency.log.audit_sources import FolderSource, RemoteSource
 
     if data is not None:
-        if not (data / "log.sqlite").is_file():
-            raise CommandError(Exit.NO_INPUT, f"there is no log in {data}", "A log's folder holds log.sqlite.")
+        require_log(data, "A log's folder holds config.toml.")
         try:
             folder = FolderSource(data)
         except LogUnusableError as error:
