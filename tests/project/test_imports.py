@@ -165,6 +165,16 @@ def test_pure_packages_and_the_verifier_import_without_the_server_dependencies()
     assert done.returncode == 0, done.stderr
 
 
+def test_a_worker_starts_without_what_only_the_owner_of_the_log_needs() -> None:
+    """To import aiohttp takes longer than all else that a worker does before it serves."""
+    program = IMPORT_ALL.partition("import transparency\n")[0] + "import transparency.server.worker"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_blocked_import_would_be_noticed(tmp_path: Path) -> None:
     # Given an import that hides from the syntax check behind a variable, in a package that is otherwise fine.
     tree = tmp_path

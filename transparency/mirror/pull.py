@@ -34,7 +34,7 @@ from transparency.notes.checkpoint import SignedCheckpoint, open_checkpoint, ori
 from transparency.notes.requests import AddCheckpoint
 from transparency.notes.upload import Package, UploadHead
 from transparency.server.problems import ProblemError
-from transparency.server.protocol import log_unexpected
+from transparency.server.unexpected import log_unexpected
 from transparency.witness.decide import Answer
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import KnownLog

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from aiohttp import web
+from typing import TYPE_CHECKING
 
 from transparency.display import safe_text
 from transparency.policy.document import Policy
@@ -18,6 +17,9 @@ from transparency.server.problems import ProblemError
 from transparency.server.settings import ServerSettings
 from transparency.server.tokens import Scope, Token, TokenEndedError, TokenStore, names
 from transparency.statements.statement import Statement
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _REALM = 'Bearer realm="transparency"'
 _SCHEME = "bearer"

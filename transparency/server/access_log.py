@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -59,21 +55,3 @@ def route_of(request: BaseRequest) -> str:
 
 def method_of(request: BaseRequest) -> str:
     return request.method if request.method in _METHODS else "other"
-
-
-@contextmanager
-def access_log(target: str | None) -> Iterator[logging.Logger | None]:
-    """Where the lines go: a file, standard error for ``-``, nowhere for None. The logger is in no global registry."""
-    if target is None:
-        yield None
-        return
-    handler: logging.Handler = (
-        logging.StreamHandler(sys.stderr) if target == "-" else logging.FileHandler(Path(target), encoding="utf-8")
-    )
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.Logger("transparency.server.access", logging.INFO)  # noqa: LOG001 - two servers must not share one
-    logger.addHandler(handler)
-    try:
-        yield logger
-    finally:
-        handler.close()

@@ -15,8 +15,8 @@ from transparency.cose.sequence import item_end
 from transparency.errors import MalformedError
 from transparency.server.access import Client
 from transparency.server.problems import ProblemError, problem_of
-from transparency.server.protocol import log_unexpected
 from transparency.server.registrar import Outcome, Receipted, Registrar
+from transparency.server.unexpected import log_unexpected
 
 MAX_UNDER_WAY = 1_024
 MAX_BYTES_UNDER_WAY = 8 * 1024 * 1024

@@ -14,6 +14,8 @@ from typing import Protocol
 
 # A client that reads slower than this is not reading.
 LEAST_BYTES_PER_SECOND = 32 * 1024
+# How often deadlines are looked at; four times within the shortest if that is less.
+LOOK_SECONDS = 1.0
 # An address with fewer connections than this is no crowd, whatever others have.
 _CROWD = 4
 

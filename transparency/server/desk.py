@@ -19,11 +19,11 @@ from transparency.server.balance import Share
 from transparency.server.connections import Connections
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
-from transparency.server.protocol import log_unexpected
 from transparency.server.registrar import Receipted, Registrar
 from transparency.server.settings import ServerSettings
 from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore
+from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import entry_id
 
 ROUTE = "/entries"

@@ -23,8 +23,8 @@ from transparency.log.store import IntakeRow
 from transparency.server.frames import FrameReader, frame
 from transparency.server.handing import Handed, Kind, Said
 from transparency.server.problems import ProblemError, problem_of
-from transparency.server.protocol import log_unexpected
 from transparency.server.service import Service
+from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import Entry
 
 

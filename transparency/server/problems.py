@@ -11,8 +11,6 @@ import random
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from aiohttp import web
-
 from transparency.cose.cbor import encode
 from transparency.errors import (
     GoneError,
@@ -85,21 +83,11 @@ class ProblemError(TransparencyError):
         detail = self.detail[:MAX_DETAIL_CHARS]
         return encode({PROBLEM_TITLE: self.title, PROBLEM_DETAIL: detail, PROBLEM_STATUS: self.status})
 
-    def to_response(self) -> web.Response:
-        headers = {"Cache-Control": "no-store", **self.headers, "Content-Type": PROBLEM}
-        response = web.Response(status=self.status, body=self.to_bytes(), headers=headers)
-        if self.close:
-            response.force_close()
-        return response
-
 
 def problem_of(error: Exception) -> ProblemError:
     """Which problem an exception is for the client. What is not known here is a 500 that says nothing."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, web.HTTPException):
-        allow = error.headers.get("Allow")
-        return ProblemError.of_status(error.status, {"Allow": allow} if allow else None)
     return _of_our_errors(error) or ProblemError.of_status(500)
 
 

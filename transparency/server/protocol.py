@@ -20,6 +20,8 @@ from aiohttp.web_request import BaseRequest
 
 from transparency.server.connections import LEAST_BYTES_PER_SECOND, Connections
 from transparency.server.problems import FIRST_ERROR, ProblemError, on_the_wire
+from transparency.server.responses import response_of
+from transparency.server.unexpected import log_unexpected
 from transparency.statements.media_types import PROBLEM
 
 _logger = logging.getLogger("transparency.server")
@@ -200,7 +202,7 @@ class Connection(RequestHandler):
             raise ConnectionError("an answer was begun already; another one cannot be sent")
         problem = ProblemError.of_status(status)
         problem.close = True
-        return problem.to_response()
+        return response_of(problem)
 
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -208,7 +210,7 @@ class Connection(RequestHandler):
         """The last line: an error that is not a problem by now becomes one (a refused Expect, for instance)."""
         if resp.status >= FIRST_ERROR and resp.content_type != PROBLEM and not resp.prepared:
             allow = resp.headers.get("Allow")
-            resp = ProblemError.of_status(resp.status, {"Allow": allow} if allow else None).to_response()
+            resp = response_of(ProblemError.of_status(resp.status, {"Allow": allow} if allow else None))
         answered = await super().finish_response(request, resp, start_time)
         self.served = True
         if self._last_payload is not None and not self._last_payload.is_eof():
@@ -239,17 +241,3 @@ class Connection(RequestHandler):
 def _head_size(message: object) -> int:
     headers = getattr(message, "raw_headers", ())  # none where the parser refused it
     return sum(len(name) + len(value) for name, value in headers) + len(getattr(message, "path", ""))
-
-
-def log_unexpected(where: str, error: object) -> None:
-    """Log a fault by its type and the places it passed, never by its message: that may hold part of a request."""
-    if not isinstance(error, BaseException):
-        _logger.error("unexpected fault in %s", where)
-        return
-    places = []
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} {code.co_name}")
-        trace = trace.tb_next
-    _logger.error("unexpected %s in %s, at %s", type(error).__name__, where, " < ".join(reversed(places)))

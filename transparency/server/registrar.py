@@ -25,7 +25,7 @@ from transparency.policy.operations import reads_as_operation
 from transparency.server.access import Client, check_issuer
 from transparency.server.handing import Handed, Kind, Said
 from transparency.server.problems import ProblemError
-from transparency.server.protocol import log_unexpected
+from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import Entry, Statement
 
 MAX_UNDER_WAY = 64 * 1024 * 1024

@@ -12,15 +12,13 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
 from transparency.server.acceptor import Acceptor
-from transparency.server.connections import Connections
+from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.protocol import LINGER_SECONDS, Connection, Patience
 from transparency.server.settings import ServerSettings
 
 BACKLOG = 4096
 # Connections taken in one turn of the event loop: those that are served have theirs in between.
 ACCEPTS_AT_ONCE = 64
-# How often deadlines are looked at; four times within the shortest if that is less.
-LOOK_SECONDS = 1.0
 
 
 class _Server(web.Server):

@@ -20,7 +20,7 @@ from transparency.log.log import Log
 from transparency.log.role import Role
 from transparency.log.search_worker import SearchWorker
 from transparency.log.witness_check import check_before_start
-from transparency.server.access_log import access_log
+from transparency.server.access_target import access_log
 from transparency.server.app import create_app
 from transparency.server.service import SERVICE, Service
 from transparency.server.settings import ServerSettings

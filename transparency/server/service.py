@@ -24,11 +24,12 @@ from transparency.server.bodies import Bodies
 from transparency.server.endpoints import Endpoint, Handler
 from transparency.server.limits import RateLimiter
 from transparency.server.metrics import Metrics
-from transparency.server.problems import FIRST_ERROR, ProblemError, problem_of
-from transparency.server.protocol import log_unexpected
+from transparency.server.problems import FIRST_ERROR, ProblemError
 from transparency.server.recording import Recorder
+from transparency.server.responses import problem_in, response_of
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 from transparency.server.tokens import TokenStore
+from transparency.server.unexpected import log_unexpected
 
 _logger = logging.getLogger("transparency.server")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -118,7 +119,7 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
-        response = _answer(service, request, error).to_response()
+        response = response_of(_answer(service, request, error))
     service.metrics.answered(route_of(request), method_of(request), response.status, time.perf_counter() - started)
     return response
 
@@ -142,7 +143,7 @@ async def _handle(service: Service, request: web.Request, handler: Handler) -> w
     try:
         response = await handler(request)
     except TransparencyError as error:
-        await service.recorder.record(request, endpoint, problem_of(error).status)
+        await service.recorder.record(request, endpoint, problem_in(error).status)
         raise
     await service.recorder.record(request, endpoint, response.status)
     return response
@@ -156,7 +157,7 @@ async def begin(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def _answer(service: Service, request: web.Request, error: Exception) -> ProblemError:
-    problem = problem_of(error)
+    problem = problem_in(error)
     if isinstance(error, StoreError):
         service.stop_for(error)
     elif problem.status == _SERVER_FAULT:

@@ -8,6 +8,8 @@ from pathlib import Path
 # A body may be this much larger than the largest statement: multipart framing, and an unprotected header (receipts of
 # other logs, certificates) that registration drops before the size is judged.
 BODY_MARGIN = 256 * 1024
+# Who is still sending when the server stops has this long.
+BODY_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)

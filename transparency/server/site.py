@@ -19,9 +19,8 @@ from yarl import URL
 from transparency.server.access_log import JsonAccessLogger
 from transparency.server.bodies import Bodies
 from transparency.server.runner import Runner, Site
-from transparency.server.settings import ServerSettings
+from transparency.server.settings import BODY_GRACE_SECONDS, ServerSettings
 
-BODY_GRACE_SECONDS = 2.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -22,20 +22,18 @@ import cbor2
 
 from transparency.errors import MalformedError
 from transparency.server.acceptor import Acceptor, address_of
-from transparency.server.access_log import access_log
+from transparency.server.access_target import access_log
 from transparency.server.balance import TO, Share
-from transparency.server.connections import Connections
+from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.desk import Desk
 from transparency.server.frames import FrameReader, frame
 from transparency.server.handing import Kind
 from transparency.server.lean import LeanConnection
 from transparency.server.limits import RateLimiter
-from transparency.server.protocol import log_unexpected
 from transparency.server.registrar import RemoteRegistrar
-from transparency.server.runner import LOOK_SECONDS
-from transparency.server.settings import BODY_MARGIN, ServerSettings
-from transparency.server.site import BODY_GRACE_SECONDS
+from transparency.server.settings import BODY_GRACE_SECONDS, BODY_MARGIN, ServerSettings
 from transparency.server.tokens import TokenStore
+from transparency.server.unexpected import log_unexpected
 
 COUNT_SECONDS = 0.5
 # Few, so that workers that were all woken by a crowd of clients share it.

@@ -20,7 +20,8 @@ from transparency.server.bodies import Bodies, expect_later
 from transparency.server.endpoints import Handler
 from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE
-from transparency.server.problems import ProblemError, problem_of, unavailable
+from transparency.server.problems import ProblemError, unavailable
+from transparency.server.responses import problem_in
 from transparency.server.settings import ServerSettings
 from transparency.witness.decide import Answer, KeysOf
 from transparency.witness.gate import GATE, Gate, through_gate
@@ -102,7 +103,7 @@ def _problem(error: Exception) -> ProblemError:
         return ProblemError(404, "Not Found", "There is no such resource here")
     if isinstance(error, StoreError):
         return unavailable("What would be cosigned cannot be stored; this service is stopping", 5.0)
-    return problem_of(error)
+    return problem_in(error)
 
 
 async def _add_checkpoint(request: web.Request) -> web.StreamResponse:

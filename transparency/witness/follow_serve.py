@@ -17,7 +17,7 @@ from transparency.client.tiles import TileClient
 from transparency.compliance.log_settings import LogSettings
 from transparency.compliance.settings import DEFAULT, Settings
 from transparency.log.durable import create_durably
-from transparency.server.access_log import access_log
+from transparency.server.access_target import access_log
 from transparency.server.settings import ServerSettings
 from transparency.server.site import on_a_socket, runner_of, stop_signal
 from transparency.verifier.evidence import SUFFIX

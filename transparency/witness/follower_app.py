@@ -25,7 +25,8 @@ from transparency.server.bodies import Bodies, expect_later
 from transparency.server.endpoints import Handler
 from transparency.server.limits import RateLimiter
 from transparency.server.metrics import CONTENT_TYPE, Metrics
-from transparency.server.problems import ProblemError, problem_of, unavailable
+from transparency.server.problems import ProblemError, unavailable
+from transparency.server.responses import problem_in
 from transparency.server.settings import ServerSettings
 from transparency.statements.media_types import COSE
 from transparency.witness.app import TEXT
@@ -68,7 +69,7 @@ def create_app(follower: Follower, pages: FindingsPages, settings: ServerSetting
     )
     app = web.Application(middlewares=[through_gate], client_max_size=0)
     app[SERVICE] = service
-    app[GATE] = Gate(service.limiter, service.metrics.answered, problem_of)
+    app[GATE] = Gate(service.limiter, service.metrics.answered, problem_in)
     for path, handler in (
         ("/{origin:[0-9a-f]{64}}/checkpoint", _checkpoint),
         ("/status", _status),

@@ -14,7 +14,8 @@ from transparency.server.access_log import CLIENT, method_of, route_of
 from transparency.server.endpoints import Handler
 from transparency.server.limits import RateLimiter, client_of_address
 from transparency.server.problems import ProblemError
-from transparency.server.protocol import log_unexpected
+from transparency.server.responses import response_of
+from transparency.server.unexpected import log_unexpected
 
 _FAULT: Final = 500
 
@@ -45,7 +46,7 @@ async def through_gate(request: web.Request, handler: Handler) -> web.StreamResp
         problem = gate.problem(error)
         if problem.status == _FAULT:
             log_unexpected(f"{method_of(request)} {route_of(request)}", error)
-        response = problem.to_response()
+        response = response_of(problem)
     seconds = time.perf_counter() - started
     gate.answered(route_of(request), method_of(request), response.status, seconds)
     return response

@@ -21,7 +21,7 @@ from transparency.errors import OverloadedError, StoreError
 from transparency.notes.checkpoint_text import origin_hash
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import ProblemError
-from transparency.server.protocol import log_unexpected
+from transparency.server.unexpected import log_unexpected
 from transparency.witness.decide import Answer, Approved, Cosign, Submission, judge, read_submission
 from transparency.witness.keys import WitnessKeys
 from transparency.witness.logs import LogList

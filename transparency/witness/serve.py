@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from transparency.server.access_log import access_log
+from transparency.server.access_target import access_log
 from transparency.server.settings import ServerSettings
 from transparency.server.site import first, on_a_socket, runner_of, stop_signal
 from transparency.witness.app import SERVICE, create_app
