@@ -33,10 +33,11 @@ from transparency.log.cluster_scans import Scans
 from transparency.log.cluster_sequencer import NodeSequencer
 from transparency.log.cluster_store import LeadersStore, SteadyStore
 from transparency.log.cluster_tasks import Tasks
-from transparency.log.documents import InForce, load_in_force
+from transparency.log.cluster_trouble import Trouble
+from transparency.log.documents import InForce
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries
-from transparency.log.folder import Config, Folder, Ownership, Passphrase
+from transparency.log.folder import Folder, Passphrase
 from transparency.log.intake import Intake
 from transparency.log.lease_keeper import LeaseKeeper
 from transparency.log.lease_table import Seen, Taken
@@ -47,7 +48,7 @@ from transparency.log.operations import operation_candidate
 from transparency.log.postgres_connection import BRIEF, connect, passing
 from transparency.log.role import Role
 from transparency.log.sequencer import Sequencer
-from transparency.log.store import Store, Tip
+from transparency.log.store import Store
 from transparency.policy.judge import Judgement
 from transparency.policy.operations import reads_as_operation
 from transparency.statements.statement import Statement
@@ -81,6 +82,7 @@ class ClusterLog(Log):
         read_url = settings.read_url
         self._scans = Scans(parts.store, None if read_url is None else lambda: open_store(read_url, READS_ONLY))
         self._failure: TransparencyError | None = None
+        self._trouble = Trouble()
         self._tasks = Tasks()
         session = partial(connect, settings.url, _SESSION, BRIEF)
         self._ringer = Ringer(session)
@@ -102,21 +104,10 @@ class ClusterLog(Log):
         passphrase: Passphrase | None = None,
     ) -> ClusterLog:
         """A node over the folder *data*, which has the log's configuration and keys, and the database it names."""
-        folder = Folder(data.absolute(), passphrase)
-        config = Config.read(folder.config)
-        ownership = Ownership(folder.lock)
-        try:
-            store = SteadyStore.of(lambda: open_store(settings.url, _SESSION))
-            try:
-                in_force = load_in_force(store, config.origin, config.policy_key)
-                parts = NodeParts(folder, config, ownership, store, in_force, Tip(0, b"", 0))
-                return cls(parts, settings, open_store, clock)
-            except BaseException:
-                store.close()
-                raise
-        except BaseException:
-            ownership.release()
-            raise
+        parts = NodeParts.open(
+            Folder(data.absolute(), passphrase), lambda: SteadyStore.of(lambda: open_store(settings.url, _SESSION))
+        )
+        return cls(parts, settings, open_store, clock)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -130,7 +121,9 @@ class ClusterLog(Log):
         def open_steady() -> Store:
             return SteadyStore.of(lambda: self._open_store(self._settings.url, _SESSION))
 
-        self._hand_over = await asyncio.to_thread(HandOver, open_steady, self._ringer, receipts.make, self._clock)
+        self._hand_over = await asyncio.to_thread(
+            HandOver, open_steady, self._ringer, receipts.make, self._clock, self._trouble
+        )
         self._node = NodeSequencer(self, self._store, self._hand_over, self._clock)
         self._hand_over.start(0)
         self._ringer.start()
@@ -211,6 +204,13 @@ class ClusterLog(Log):
             raise self.node.elsewhere()
         return self._leader
 
+    def check_newest_head(self) -> None:
+        """And nothing is known to be in the way of statements."""
+        self._handing.trouble.check()
+        if self.leads or not self.leader:
+            self._trouble.check()
+        super().check_newest_head()
+
     def export_entries(self, start: int) -> bytes:
         size = self.published
         return write_entries(self._scans.store(size).entries(start, size))
@@ -248,7 +248,7 @@ class ClusterLog(Log):
             if isinstance(error, LogUnusableError) and not passing(error):
                 self.gone(error)
             else:
-                _logger.warning("this node has the lease and cannot lead: %s", error)
+                self._trouble.note("this node has the lease and cannot lead", error)
                 self._keeper.give_up(taken.tip.epoch, PAUSE_SECONDS)
         else:
             if believes() and not self.node.stopping and self._failure is None:
@@ -268,13 +268,13 @@ class ClusterLog(Log):
         leader = Leader(leading, around, node.counters, manifests=self._makes_manifests)
         self._step_down(StoreError("it leads anew"))
         leader.sequencer.on_failure = partial(self._step_down, leader=leader)
-        leader.sequencer.on_published.append(self._released)
+        leader.sequencer.on_published.extend((self._released, lambda _: self._trouble.over()))
         self._leader, self.leader, self.role = leader, self.holder, Role.LEADER
         node.lead(leader.sequencer, leader.intake)
         try:
             await leader.start()
         except Exception as error:  # noqa: BLE001 - as above
-            self._step_down(error)
+            self._step_down(error, leader)
             return
         _logger.info("this node leads the log from size %d on, in epoch %d", self.published, parts.tip.epoch)
         self._released(self.published)
@@ -284,11 +284,12 @@ class ClusterLog(Log):
 
     def _step_down(self, error: BaseException, leader: Leader | None = None) -> None:
         """At once: nothing more is sequenced here. Who waits is handed over; what was open closes behind."""
-        leader = leader or self._leader
+        # Who names it found it failing. It will fail again, for the same reason, until that is mended.
+        failing, leader = leader is not None, leader or self._leader
         if leader is None or leader is not self._leader:
             return
         self._forget_leader()
-        _logger.error("this node leads no more: %s", error)
+        self._trouble.note("this node leads no more", error, lasting=failing)
         leader.fail(error)
         self._keeper.give_up(leader.tip.epoch, PAUSE_SECONDS)
         self._tasks.begin(leader.retire())

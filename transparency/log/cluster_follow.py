@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +31,23 @@ class NodeParts:
     in_force: InForce
     tip: Tip
     head_time: int = 0
+
+    @classmethod
+    def open(cls, folder: Folder, open_store: Callable[[], Store]) -> NodeParts:
+        """Over a folder which has the log's configuration and keys."""
+        config = Config.read(folder.config)
+        ownership = Ownership(folder.lock)
+        try:
+            store = open_store()
+            try:
+                in_force = load_in_force(store, config.origin, config.policy_key)
+            except BaseException:
+                store.close()
+                raise
+        except BaseException:
+            ownership.release()
+            raise
+        return cls(folder, config, ownership, store, in_force, Tip(0, b"", 0))
 
     @property
     def appender(self) -> NodeParts:

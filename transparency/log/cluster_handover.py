@@ -26,6 +26,7 @@ from transparency.errors import OverloadedError, RefusedError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Batch, Candidate, Sequenced, Standing, Told
+from transparency.log.cluster_trouble import Trouble
 from transparency.log.sequencer import MAX_BATCH_BYTES, MAX_WAITING, MAX_WAITING_BYTES, overloaded
 from transparency.log.store import IntakeRow, Store
 from transparency.statements.receipt import SignedHead
@@ -35,8 +36,10 @@ _logger = logging.getLogger("transparency.cluster")
 # Beyond it single look-ups are cheaper than to read all that is new.
 _MAX_NEW: Final = 16_384
 _AGAIN_SECONDS: Final = 0.25
-# Nobody leads for so long: who waits is told to come back. Its row stays, if it was written.
-PATIENCE_SECONDS: Final = 30.0
+_PATIENCE_EVERY: Final = 0.5
+# Nobody leads for so long: who waits is told to come back, before it gives up by itself (client.py: after 30 seconds).
+# Its row stays, if it was written.
+PATIENCE_SECONDS: Final = 20.0
 
 ReceiptsOf = Callable[[int, SignedHead, list[Entry], set[Entry]], list[bytes]]
 """Receipts of a batch, by its first index, its head and its entries: of those wanted, and nothing for others."""
@@ -54,13 +57,23 @@ class _Waiting:
 
 class HandOver:
     def __init__(
-        self, open_store: Callable[[], Store], ring: bells.Ringing, receipts: ReceiptsOf, clock: Clock
+        self,
+        open_store: Callable[[], Store],
+        ring: bells.Ringing,
+        receipts: ReceiptsOf,
+        clock: Clock,
+        leading: Trouble | None = None,
     ) -> None:
-        """*open_store* opens one of its own: it is written and read by two threads of this object."""
+        """*open_store* opens one of its own: it is written and read by two threads of this object.
+
+        *leading* is what keeps this node from leading, if anything does.
+        """
         self._store = open_store()
         self._ring = ring
         self._receipts = receipts
         self._clock = clock
+        self._leading = leading or Trouble()
+        self.trouble = Trouble()
         self._waiting: dict[Entry, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
         self._bytes = 0
@@ -74,7 +87,8 @@ class HandOver:
 
     def start(self, published: int) -> None:
         self._seen = published
-        self._tasks = [asyncio.create_task(self._write_all()), asyncio.create_task(self._look_all())]
+        works = (self._write_all(), self._look_all(), self._lose_patience_in_time())
+        self._tasks = [asyncio.create_task(work) for work in works]
 
     async def stop(self) -> None:
         """What was written stays for who leads. Who waits is told to ask again, elsewhere or later."""
@@ -101,9 +115,9 @@ class HandOver:
         """The oldest rows of all nodes. For any thread."""
         return self._store.intake_pending(most_bytes)
 
-    def enqueue(self, candidate: Candidate, told: Told) -> None:
-        """As the sequencer's: *told* is called when it is known what became of *candidate*."""
-        self._waiting_for(candidate_row(candidate, self._clock())).told.append(told)
+    def enqueue(self, candidate: Candidate, told: Told, since: float | None = None) -> None:
+        """As the sequencer's: *told* is called when it is known what became of *candidate*, who waits *since* then."""
+        self._waiting_for(candidate_row(candidate, self._clock()), since).told.append(told)
 
     async def take_in(self, row: IntakeRow) -> None:
         """Return once *row* survives power loss, as the intake's."""
@@ -115,7 +129,7 @@ class HandOver:
         waiting.kept.append(future)
         await asyncio.shield(future)
 
-    def _waiting_for(self, row: IntakeRow) -> _Waiting:
+    def _waiting_for(self, row: IntakeRow, since: float | None = None) -> _Waiting:
         waiting = self._waiting.get(row.entry)
         if waiting is not None:
             return waiting
@@ -123,7 +137,7 @@ class HandOver:
             raise OverloadedError("this node is stopping; nothing was accepted", retry_after=1.0)
         if len(self._waiting) >= MAX_WAITING or self._bytes + row.size > MAX_WAITING_BYTES:
             raise overloaded()
-        waiting = self._waiting[row.entry] = _Waiting(row, asyncio.get_running_loop().time())
+        waiting = self._waiting[row.entry] = _Waiting(row, since or asyncio.get_running_loop().time())
         self._queue.append(waiting)
         self._bytes += row.size
         self._work.set()
@@ -152,11 +166,13 @@ class HandOver:
         try:
             await asyncio.get_running_loop().run_in_executor(self._writer, self._store.intake_add, rows)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+            self.trouble.note("statements cannot be handed over", error)
             _complain(error)
             # Perhaps they were written, perhaps not: they are written again, which changes nothing if they were.
             self._queue.extendleft(reversed(taken))
             await asyncio.sleep(_AGAIN_SECONDS)
             return
+        self.trouble.over()
         for waiting in taken:
             waiting.written = True
             _settle(waiting.kept)
@@ -221,7 +237,6 @@ class HandOver:
                     await self._look_once()
                 except Exception as error:  # noqa: BLE001 - as above
                     _complain(error)
-                self._lose_patience()
 
     async def _look_once(self) -> None:
         async with self._reading:
@@ -245,15 +260,19 @@ class HandOver:
                     failed[entry] = row.failed
         return found, failed
 
+    async def _lose_patience_in_time(self) -> None:
+        """Whatever else waits for a database that stands still."""
+        while True:
+            await asyncio.sleep(_PATIENCE_EVERY)
+            self._lose_patience()
+
     def _lose_patience(self) -> None:
         """Nobody waits for ever. What was written is sequenced all the same, and found when it is sent again."""
         late = asyncio.get_running_loop().time() - PATIENCE_SECONDS
-        for entry, waiting in list(self._waiting.items()):
-            if waiting.since > late:
-                break
-            self._tell(
-                entry, OverloadedError("no node of this log leads at the moment; send it again", retry_after=2.0)
-            )
+        reason = self.trouble.now or self._leading.now
+        said = f"nothing is registered at the moment: {reason}" if reason else "no node of this log leads at the moment"
+        for entry in [entry for entry, waiting in self._waiting.items() if waiting.since <= late]:
+            self._tell(entry, OverloadedError(f"{said}; send it again", retry_after=2.0))
 
     def _tell(self, entry: Entry, outcome: Sequenced | Standing | TransparencyError) -> None:
         waiting = self._waiting.pop(entry, None)

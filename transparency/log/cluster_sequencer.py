@@ -7,6 +7,7 @@ order was part of what was asked, so who asked has to look and ask again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -100,12 +101,14 @@ class NodeSequencer:
             self._inner.enqueue(candidate, self._or_hand_over(candidate, told))
 
     def _or_hand_over(self, candidate: Candidate, told: Told) -> Told:
+        since = asyncio.get_running_loop().time()
+
         def tell(outcome: Place | TransparencyError) -> None:
             if not isinstance(outcome, StoreError):
                 told(outcome)
                 return
             try:
-                self._hand_over.enqueue(candidate, told)
+                self._hand_over.enqueue(candidate, told, since)
             except TransparencyError as error:
                 told(error)
 

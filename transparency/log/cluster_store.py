@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from transparency.errors import OverloadedError, StoreError, TransparencyError
+from transparency.errors import LogUnusableError, StoreError, TransparencyError
+from transparency.log.cluster_trouble import AwayError
+from transparency.log.postgres_connection import passing
 from transparency.log.store import Store
 
 _AGAIN_SECONDS: Final = 0.25
@@ -27,12 +29,15 @@ OpenStore = Callable[[], Store]
 _logger = logging.getLogger("transparency.cluster")
 
 
-def away() -> OverloadedError:
-    return OverloadedError("the database of this log does not answer; nothing was accepted", retry_after=2.0)
+def _away(error: TransparencyError | None) -> AwayError:
+    """What is said while a store is opened anew: why the last one failed, or why no other can be opened."""
+    if error is None or (isinstance(error, LogUnusableError) and passing(error)):  # which names where it is
+        return AwayError(str(error or "it is opened anew"), "the database of this log does not answer")
+    return AwayError(str(error), f"the database of this log cannot be used: {error}")
 
 
 class SteadyStore:
-    """A store that is opened anew when it fails. Meanwhile every call is an :class:`OverloadedError`, at once."""
+    """A store that is opened anew when it fails. Meanwhile every call is an :class:`AwayError`, at once."""
 
     def __init__(self, open_store: OpenStore, *, needed: bool = True) -> None:
         """Open it the first time: what that raises is for who starts, if it is *needed*."""
@@ -43,11 +48,13 @@ class SteadyStore:
         self._closed = threading.Event()
         self._opener: threading.Thread | None = None
         self._store: Store | None = None
+        self._error: TransparencyError | None = None
         try:
             self._store = open_store()
-        except TransparencyError:
+        except TransparencyError as error:
             if needed:
                 raise
+            self._error = error
             self._opener = threading.Thread(target=self._reopen, args=(None,), name="store", daemon=True)
             self._opener.start()
 
@@ -83,13 +90,13 @@ class SteadyStore:
         with self._lock:
             store = self._store
             if store is None or (same is not None and same is not store):
-                raise away()
+                raise _away(self._error)
             self._users[id(store)] += 1
         try:
             yield store
         except StoreError as error:
-            self._failed(store)
-            raise away() from error
+            self._failed(store, error)
+            raise _away(error) from error
         finally:
             with self._lock:
                 self._users[id(store)] -= 1
@@ -105,11 +112,11 @@ class SteadyStore:
                 return
             yield row
 
-    def _failed(self, store: Store) -> None:
+    def _failed(self, store: Store, error: StoreError) -> None:
         with self._lock:
             if self._store is not store or self._closed.is_set():
                 return
-            self._store = None
+            self._store, self._error = None, error
             self._opener = threading.Thread(target=self._reopen, args=(store,), name="store", daemon=True)
             self._opener.start()
 
@@ -128,7 +135,8 @@ class SteadyStore:
         while not self._closed.wait(_AGAIN_SECONDS):
             try:
                 store = self._open()
-            except TransparencyError:
+            except TransparencyError as error:
+                self._error = error
                 continue
             except Exception:  # without this thread the node would have no store any more
                 _logger.exception("a store could not be opened")

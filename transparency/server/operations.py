@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from transparency.errors import TransparencyError
+from transparency.errors import OverloadedError, TransparencyError
 from transparency.log.checkpoints import CheckpointPublisher
 from transparency.log.folder import Folder
 from transparency.log.log import Log
@@ -45,12 +45,14 @@ def _ready(log: Log) -> bytes:
 
 
 def why_not_ready(log: Log) -> str | None:
-    if not log.sequencer.alive:
-        return "The sequencer does not run"
     try:
         log.check_newest_head()
+    except OverloadedError as error:  # nothing is known of the head
+        return str(error)
     except TransparencyError:
         return "The newest tree head is not signed by a key of this service"
+    if not log.sequencer.alive:
+        return "No node of this log leads" if log.role is Role.FRONT_END else "The sequencer does not run"
     return None
 
 
