@@ -75,7 +75,8 @@ def test_a_log_pushes_and_a_fork_of_it_is_refused_and_kept(
     vkey = writer.signers[0].vkey
     with running(folder, "mirror", "serve", "--dir", "m", "--port", "0") as (url, errors):
         unknown = run("mirror", "push", "log", url, "--log-vkey", vkey)
-        assert (unknown.exit_code, "404" in unknown.stderr) == (65, True)
+        assert (unknown.exit_code, f"the mirror {url} answered 404" in unknown.stderr) == (65, True)
+        assert f"Its operator adds {LOG} with `transparency mirror add-log`" in unknown.stderr
         good("mirror", "add-log", "--dir", "m", vkey)
         pushed = good("mirror", "push", "log", url, "--log-vkey", vkey, "--mirror-vkey", made[0])
         tlog_client.open_checkpoint(pushed.stdout.encode(), [Key.from_vkey(each) for each in (vkey, *made)])
@@ -164,6 +165,9 @@ def test_statements_are_written_all_or_none(
         if next(synced, 0) == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    nobody = run("mirror", "statements", "--dir", "m", "nosuch/x", "--out", "copies")
+    assert (nobody.exit_code, f"no statements of nosuch/x. It has those of {LOG}" in nobody.stderr) == (66, True)
+    assert not (folder / "copies").exists()
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         failed = run("mirror", "statements", "--dir", "m", LOG, "--out", "copies")
@@ -172,6 +176,26 @@ def test_statements_are_written_all_or_none(
 
     assert (failed.exit_code, "No space left" in failed.stderr, left) == (73, True, [])
     assert sorted(path.name for path in (folder / "copies").iterdir()) == ["0.cose", "2.cose"]
+
+
+def test_a_key_that_is_none_makes_no_mirror(folder: Path, run: Run) -> None:
+    """Neither a folder nor a mark, that would be in the way of the next attempt."""
+    refused = run("mirror", "https://log.example", "--dir", "m", "--name", NAME, "--log-vkey", "junk")
+
+    assert (refused.exit_code, "VKEY" in refused.stderr) == (65, True)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_mirror_that_cannot_start_is_not_called_a_witness(folder: Path, made: list[str], run: Run) -> None:
+    """It was told to start a new witness."""
+    for name in ("tree.sqlite", "state.sqlite", "keys/ed25519.pem"):
+        moved = (folder / "m" / name).rename(folder / "away")
+        refused = run("mirror", "serve", "--dir", "m", "--port", "0")
+        moved.rename(folder / "m" / name)
+
+        assert refused.exit_code == 1, refused.stderr
+        assert "witness" not in refused.stderr.replace(str(folder), "")
+    assert "witness" not in (folder / "m" / "mirror.toml").read_text() + (folder / "m" / "logs.toml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_it_refuses_keys_that_were_not_made_for_it(run: Run, good: Run, folder: 
     result = run("witness", "follow", "http://127.0.0.1:1", "--dir", "compliance", "--once")
 
     assert result.exit_code == 1
-    assert "are not those that this witness was made with" in result.stderr
+    assert "are not those that it was made with" in result.stderr
 
 
 def test_the_key_of_attestations_is_another_than_those_that_cosign(good: Run, folder: Path) -> None:

@@ -105,6 +105,16 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_stopped_at_its_first_
     assert reply.status == 422
 
 
+async def test_a_coding_that_is_not_taken_is_told_the_one_that_is(folder: MirrorFolder) -> None:
+    """M-1: "must accept gzip"."""
+    async with served(folder) as client:
+        reply = await client.upload(b"anything", {"Content-Encoding": "br"})
+
+    assert reply.status == 415
+    assert b"taken is gzip" in reply.body
+    assert reply.headers["accept-encoding"] == "gzip"
+
+
 async def test_a_body_of_padding_is_not_read_for_ever(folder: MirrorFolder) -> None:
     """A gzip header may have a name of any length, and no content ever comes."""
     name = b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * (2 << 20)

@@ -73,7 +73,7 @@ async def test_an_unknown_origin_is_404_whoever_signed_it(folder: WitnessFolder)
         reply = await client.add(request(tree_of(5), 0, origin="other.example/log"))
 
     assert reply.status == 404
-    assert "not known to this witness" in reply.problem
+    assert "not known here" in reply.problem
 
 
 async def test_a_checkpoint_without_a_trusted_signature_that_holds_is_403(folder: WitnessFolder) -> None:

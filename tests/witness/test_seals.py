@@ -73,10 +73,10 @@ def refused(folder: WitnessFolder, words: str) -> None:
         ),
         ("DELETE FROM seals", f"the record of {ORIGIN} was changed"),
         ("UPDATE seals SET rest = x'00'", "damaged"),
-        ("UPDATE tip SET digest = zeroblob(32)", "was changed, not by this witness"),
-        ("UPDATE tip SET sequence = sequence + 1", "was changed, not by this witness"),
-        ("DELETE FROM identity WHERE rowid = 1", "was changed, not by this witness"),
-        ("INSERT INTO forgotten VALUES (1, 'x', 1, x'00', 1, x'00', 1)", "was changed, not by this witness"),
+        ("UPDATE tip SET digest = zeroblob(32)", "was changed by somebody else"),
+        ("UPDATE tip SET sequence = sequence + 1", "was changed by somebody else"),
+        ("DELETE FROM identity WHERE rowid = 1", "was changed by somebody else"),
+        ("INSERT INTO forgotten VALUES (1, 'x', 1, x'00', 1, x'00', 1)", "was changed by somebody else"),
     ],
 )
 def test_rows_that_were_edited_are_refused_and_named(folder: WitnessFolder, sql: str, words: str) -> None:
@@ -100,7 +100,7 @@ def test_that_a_log_was_forgotten_cannot_be_taken_off_the_record(folder: Witness
         state.forget(OTHER, 9)
     edit(folder, "DELETE FROM forgotten")
 
-    refused(folder, "was changed, not by this witness")
+    refused(folder, "was changed by somebody else")
 
 
 def forge(folder: WitnessFolder, seals: dict[str, Seal]) -> None:
@@ -177,7 +177,7 @@ async def test_a_witness_with_another_key_than_it_was_made_with_does_not_start(f
     path = folder.keys / "ed25519.pem"
     kept = path.read_bytes()
     path.write_bytes(PrivateKey.generate(ED25519.id).to_pem())
-    with pytest.raises(LogUnusableError, match="not those that this witness was made with"):
+    with pytest.raises(LogUnusableError, match="not those that it was made with"):
         async with served(folder):
             pytest.fail("it started")
 

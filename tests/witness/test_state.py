@@ -126,7 +126,7 @@ def test_a_folder_is_owned_once_and_a_copy_beside_a_running_witness_is_refused(
             pass
         shutil.copytree(folder.path, tmp_path / "copy")
         copy = WitnessFolder(tmp_path / "copy")
-        with pytest.raises(RunningElsewhereError, match="this witness runs from another folder"), open_state(copy):
+        with pytest.raises(RunningElsewhereError, match="which runs from another folder"), open_state(copy):
             pass
 
 
@@ -174,7 +174,7 @@ def test_a_witness_is_not_made_where_the_mark_of_one_lies(tmp_path: Path) -> Non
     folder = create_witness(tmp_path / "w", NAME)
     shutil.rmtree(folder.path)
 
-    with pytest.raises(LogUnusableError, match="a witness of this name was here"):
+    with pytest.raises(LogUnusableError, match="a cosigner of this name was here"):
         create_witness(tmp_path / "w", NAME)
     assert list(tmp_path.iterdir()) == [default_path(tmp_path / "w", NAME)]
     with pytest.raises(LogUnusableError, match="outside the data folder"):
@@ -200,7 +200,7 @@ def test_damaged_or_missing_files_are_named(folder: WitnessFolder) -> None:
     with pytest.raises(LogUnusableError, match=r"ed25519.pem cannot be read"):
         folder.load_keys()
     folder.state.write_bytes(b"no database" * 1000)
-    with pytest.raises(LogUnusableError, match="cannot be opened as the state of a witness"), open_state(folder):
+    with pytest.raises(LogUnusableError, match="cannot be opened as the state of a cosigner"), open_state(folder):
         pass
     folder.state.unlink()
     with pytest.raises(LogUnusableError, match="there is no state"), open_state(folder):

@@ -26,7 +26,7 @@ from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import Setting
 from transparency.cli.verify_witnesses import load_policy
 from transparency.cli.witness_folders import check_new, dir_option, is_mirror, print_vkeys, require_mirror
-from transparency.cli.witness_logs import put_on_list
+from transparency.cli.witness_logs import put_on_list, read_log
 from transparency.client.places import is_web
 
 if TYPE_CHECKING:
@@ -140,19 +140,22 @@ def follow(
     """
     check_place(log, "LOG")
     named = load_policy(policy)
-    vkeys = log_vkey + tuple(each.key.text for each in (named.logs if named is not None else ()))
+    told = log_vkey + tuple(each.key.text for each in (named.logs if named is not None else ()))
+    vkeys = tuple(dict.fromkeys(told))
     new = not is_mirror(folder)
     if new and name is None:
         hint = f"Give --name NAME to make one. It is like {_LIKE}."
         raise CommandError(Exit.NO_INPUT, f"there is no mirror in {folder}", hint)
     if new and not vkeys:
         raise _no_keys(log)
+    if vkeys:
+        read_log(vkeys, log)
     if new:
         assert name is not None  # noqa: S101 - refused above
         check_new(folder, name, _LIKE)
     found = _make(folder, name or "", options["watermark"], None) if new else require_mirror(folder)
     if vkeys:
-        known, _ = put_on_list(found, tuple(dict.fromkeys(vkeys)), log, None, replace_keys=False)
+        known, _ = put_on_list(found, vkeys, log, None, replace_keys=False)
         note(f"mirroring {known.origin} from {log}")
         origin: str | None = known.origin
     else:

@@ -24,9 +24,22 @@ from transparency.errors import MalformedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from transparency.mirror.push import MirrorRefusedError
     from transparency.notes.checkpoint import SignedCheckpoint
     from transparency.notes.cosignature import Cosignature
     from transparency.notes.vkey import VerifierKey
+
+_LATER = (Exit.TRY_LATER, "What it has stays; run the same command again later.")
+_ADVICE = {
+    400: (Exit.BAD_INPUT, "It does not take what we send; its operator is the one to tell."),
+    403: (Exit.REFUSED, "It knows {origin} by other keys; its operator changes them with `add-log --replace-keys`."),
+    404: (Exit.BAD_INPUT, "Its operator adds {origin} with `transparency mirror add-log`, or its like."),
+    409: (Exit.BAD_INPUT, "Another pushes, too, or LOG is an old copy: push from where it is newest."),
+    422: (Exit.BAD_INPUT, "If its history of {origin} is another than LOG's, that is a fork: docs/monitor.md."),
+    408: _LATER,
+    429: _LATER,
+    503: _LATER,
+}
 
 
 @click.command("add-log", epilog="\b\nExample: transparency mirror add-log --dir ./mirror VKEY VKEY2 --url URL")
@@ -137,12 +150,17 @@ def statements(folder: Path, origin: str, target: Path, as_json: bool) -> None:
     if not found.statements.exists():
         raise CommandError(Exit.NO_INPUT, f"{folder} has no statements", "It keeps those of logs that let it read.")
     written = erased = 0
-    with storage(found.statements), StatementStore(found.statements) as store, new_folder(target, 0o700) as making:
-        for row in store.rows(origin):
-            erased += row.erased
-            if not row.erased:
-                write_output(making / f"{row.index}.cose", row.statement)
-                written += 1
+    with storage(found.statements), StatementStore(found.statements) as store:
+        known = store.origins()
+        if origin not in known:
+            hint = f"It has those of {', '.join(known)}." if known else "It keeps those of logs that let it read."
+            raise CommandError(Exit.NO_INPUT, f"{folder} has no statements of {origin}", hint)
+        with new_folder(target, 0o700) as making:
+            for row in store.rows(origin):
+                erased += row.erased
+                if not row.erased:
+                    write_output(making / f"{row.index}.cose", row.statement)
+                    written += 1
     if as_json:
         print_json({"origin": origin, "written": written, "erased": erased})
         return
@@ -178,14 +196,24 @@ async def _push(
     log: str, mirror: str, keys: list[VerifierKey], trusted: list[VerifierKey], cacert: str | None
 ) -> tuple[SignedCheckpoint, list[Cosignature]]:
     from transparency.client.tiles import TileClient
-    from transparency.mirror.push import Pusher
+    from transparency.mirror.push import MirrorRefusedError, Pusher
     from transparency.mirror.source import SourceTree
     from transparency.notes.checkpoint import open_checkpoint
 
     tls = tls_context(cacert)
     async with TileClient(log, tls=tls) as client:
         signed = open_checkpoint(await client.checkpoint(), keys)
-        return await Pusher(mirror, tls=tls).push(signed, SourceTree(client, signed.checkpoint), trusted)
+        try:
+            return await Pusher(mirror, tls=tls).push(signed, SourceTree(client, signed.checkpoint), trusted)
+        except MirrorRefusedError as error:
+            raise _refused(mirror, signed.checkpoint.origin, error) from error
+
+
+def _refused(mirror: str, origin: str, error: MirrorRefusedError) -> CommandError:
+    code, hint = _ADVICE.get(error.status, (Exit.UNREACHABLE, "Its operator is the one to tell."))
+    if error.title == "Damaged":
+        code, hint = Exit.UNREACHABLE, "Its operator is the one to tell; nothing is cosigned until it is mended."
+    return CommandError(code, f"the mirror {mirror} answered {error.status}, {error}", hint.format(origin=origin))
 
 
 def check_place(text: str | None, what: str) -> None:

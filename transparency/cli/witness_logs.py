@@ -57,7 +57,7 @@ def put_on_list(
     """The log as it is on the list now, and the size that was last cosigned for it."""
     from transparency.witness.logs import PER_MINUTE, KnownLog, changing
 
-    log = _known(vkeys, url, PER_MINUTE if per_minute is None else per_minute or None)
+    log = read_log(vkeys, url, PER_MINUTE if per_minute is None else per_minute or None)
     with storage(found.state):
         recorded = _recorded(found).get(log.origin)
     with changing(found.logs) as logs:
@@ -200,7 +200,8 @@ def _check_url(url: str | None) -> None:
         raise CommandError(Exit.USAGE, f"--url {url!r} is not a URL", "It is like https://log.example/agents.")
 
 
-def _known(vkeys: tuple[str, ...], url: str | None, per_minute: int | None) -> KnownLog:
+def read_log(vkeys: tuple[str, ...], url: str | None, per_minute: int | None = None) -> KnownLog:
+    """The log that the keys of a command's words are of."""
     from transparency.notes.vkey import VerifierKey
     from transparency.witness.logs import KnownLog
 

@@ -16,6 +16,7 @@ import aiohttp
 from yarl import URL
 
 from transparency.client.places import base_url
+from transparency.client.problems import refusal
 from transparency.client.transport import unreachable
 from transparency.errors import MalformedError, ServiceRefusedError, UnreachableError
 from transparency.mirror.source import SourceTree
@@ -33,8 +34,13 @@ MOST_TURNS: Final = 8
 """Without progress: others may be pushing too."""
 _OK: Final = 200
 _ACCEPTED: Final = 202
+_FIRST_ERROR: Final = 400
 _CONFLICT: Final = 409
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+class MirrorRefusedError(ServiceRefusedError):
+    """As ServiceRefusedError, and it was the mirror that refused, not the log."""
 
 
 class Pusher:
@@ -70,11 +76,11 @@ class Pusher:
             status, answer = await self._post(session, "add-checkpoint", body, {})
             if status == _OK:
                 return old
-            if status != _CONFLICT:
-                raise _refused(status, "add-checkpoint")
             old = self._size(answer)
             if old > tree.size:
-                raise ServiceRefusedError(_CONFLICT, "Ahead", f"the mirror has seen {old} entries, more than are here")
+                raise MirrorRefusedError(
+                    _CONFLICT, "Ahead", f"it has seen {old} entries, and the log shows {tree.size}"
+                )
         raise UnreachableError(f"{self.url} does not settle on a size")
 
     async def _upload(
@@ -87,13 +93,11 @@ class Pusher:
             status, answer = await self._post(session, "add-entries", _body(head, tree), headers)
             if status == _OK:
                 return answer
-            if status not in (_ACCEPTED, _CONFLICT):
-                raise _refused(status, "add-entries")
             info = self._info(answer)
             turns = 0 if info.next_entry > start else turns + 1
             start, ticket = min(info.next_entry, tree.size), info.ticket
             if info.size > tree.size:
-                raise ServiceRefusedError(status, "Ahead", f"the mirror goes for {info.size} entries by now")
+                raise MirrorRefusedError(status, "Ahead", f"it goes for {info.size} entries by now")
         raise UnreachableError(f"{self.url} makes no progress at entry {start}")
 
     async def _post(
@@ -113,7 +117,13 @@ class Pusher:
             raise unreachable(url, error) from error
         if len(answer) > MAX_BYTES:
             raise UnreachableError(f"{url} answered with more than {MAX_BYTES} bytes")
-        return response.status, answer
+        status = response.status
+        if status in (_OK, _ACCEPTED, _CONFLICT):
+            return status, answer
+        if status < _FIRST_ERROR:
+            raise UnreachableError(f"{url} answered {status}, as no mirror does")
+        said = refusal(status, response.headers.get("Content-Type", ""), answer)
+        raise MirrorRefusedError(status, said.title, said.detail)
 
     def _size(self, answer: bytes) -> int:
         try:
@@ -137,7 +147,3 @@ async def _body(head: UploadHead, tree: SourceTree) -> AsyncGenerator[bytes, Non
         async for package in packages:
             yield packer.compress(package.to_bytes())
     yield packer.flush()
-
-
-def _refused(status: int, what: str) -> ServiceRefusedError:
-    return ServiceRefusedError(status, "The mirror refused", f"{what} was answered {status}")

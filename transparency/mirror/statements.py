@@ -57,6 +57,10 @@ class StatementStore:
         last = self._all("SELECT max(number) FROM statements WHERE origin = ?", origin)[0][0]
         return 0 if last is None else int(last) + 1
 
+    def origins(self) -> list[str]:
+        """Of which logs there is something."""
+        return [str(origin) for (origin,) in self._all("SELECT DISTINCT origin FROM statements ORDER BY origin")]
+
     def rows(self, origin: str) -> Iterator[StoredEntry]:
         """What is kept, in order; of an erased entry the statement is empty."""
         start = 0

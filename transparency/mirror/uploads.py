@@ -53,9 +53,11 @@ class Uploads:
         """Take an upload as far as it goes. What is an error and not an answer of M-2 is raised as a problem."""
         if request.content_type != OCTETS:
             raise ProblemError(415, "Unsupported Media Type", f"The request body must be {OCTETS}")
+        coding = request.headers.get("Content-Encoding", IDENTITY).lower()
+        if coding not in (IDENTITY, *GZIP):
+            raise ProblemError(415, "Unsupported Media Type", "The only Content-Encoding that is taken is gzip")
         with self._slot(request[CLIENT]):
             taking = _Taking(self._mirror, self._knows)
-            coding = request.headers.get("Content-Encoding", IDENTITY).lower()
             pieces = self._bodies.pieces_of(request, _NO_LIMIT, (IDENTITY, *GZIP))
             try:
                 async with aclosing(_unpacked(pieces) if coding in GZIP else pieces) as body:

@@ -67,7 +67,7 @@ def read_submission(body: bytes, keys_of: KeysOf) -> Submission | Answer:
         return Answer(400, detail=str(error))
     keys = keys_of(signed.checkpoint.origin)
     if keys is None:
-        return Answer(404, detail="The log with this origin is not known to this witness")
+        return Answer(404, detail="The log with this origin is not known here")
     try:
         signers = {(key.name, key.key_id) for key in verify_log_signatures(signed, keys)}
     except SignatureInvalidError as error:

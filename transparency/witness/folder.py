@@ -65,7 +65,7 @@ class WitnessConfig:
     @classmethod
     def read(cls, path: Path) -> WitnessConfig:
         try:
-            table = Table(load(path.read_bytes(), "witness configuration"), "witness")
+            table = Table(load(path.read_bytes(), "configuration"), "configuration")
             config = cls(table.text("name"), Path(table.text("watermark")))
             table.done()
             check_witness_name(config.name)
@@ -77,7 +77,7 @@ class WitnessConfig:
 
     def write(self, path: Path) -> None:
         lines = [
-            "# Written by `transparency witness init`. The mark lies outside this folder on purpose: a copy of the",
+            "# Written by `init`. The mark lies outside this folder on purpose: a copy of the",
             "# folder that is put back later does not bring it along, and so is noticed.",
             f"name = {quote(self.name)}",
             f"watermark = {quote(str(self.watermark))}",
@@ -106,12 +106,12 @@ def create_witness(
     check_witness_name(name)
     path = path.absolute()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise LogUnusableError(f"{path} is not an empty folder; name another, or use the witness that is there")
+        raise LogUnusableError(f"{path} is not an empty folder; name another, or use what is there")
     mark = (watermark or default_path(path, name)).absolute()
     check_outside(mark, path)
     if mark.exists():
         raise LogUnusableError(
-            f"{mark} is there: a witness of this name was here. Put its folder back, or take another name, "
+            f"{mark} is there: a cosigner of this name was here. Put its folder back, or take another name, "
             "which means other keys"
         )
     making = kind(path.with_name(f".{path.name}.{secrets.token_hex(4)}.new"))

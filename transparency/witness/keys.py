@@ -77,8 +77,8 @@ def _load(path: Path, alg: int, passphrase: Passphrase | None) -> PrivateKey:
         password = ask(passphrase) if is_encrypted(pem) else None
         return PrivateKey.from_pem(pem, password, alg=alg)
     except OSError as error:
-        raise LogUnusableError(f"the witness key {path} cannot be read: {error.strerror}") from error
+        raise LogUnusableError(f"the key {path} cannot be read: {error.strerror}") from error
     except PassphraseError as error:
-        raise PassphraseError(f"the witness key {path} cannot be read: {error}") from error
+        raise PassphraseError(f"the key {path} cannot be read: {error}") from error
     except (MalformedError, UnsupportedAlgorithmError) as error:
-        raise LogUnusableError(f"the witness key {path} cannot be used: {error}") from error
+        raise LogUnusableError(f"the key {path} cannot be used: {error}") from error

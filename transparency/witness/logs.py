@@ -124,8 +124,8 @@ def changing(path: Path) -> Iterator[dict[str, KnownLog]]:
 
 
 _HEAD: Final = """\
-# The logs this witness cosigns for. `transparency witness add-log` writes it; it may be edited, too.
-# A running witness notices. What it has cosigned is not in here: a log that is taken off and put back goes on
+# The logs that are cosigned for. `add-log` writes it; it may be edited, too.
+# Whoever runs here notices. What was cosigned is not in here: a log that is taken off and put back goes on
 # where it was.
 """
 

@@ -33,7 +33,7 @@ class Seal:
     def __post_init__(self) -> None:
         # Each part of what is hashed has one length, so that none is taken for another.
         if not 0 <= self.size <= MAX_SIZE or not 0 <= self.time <= MAX_SIZE or len(self.rest) != HASH_SIZE:
-            raise LogUnusableError(f"the state of the witness is damaged{_WHAT_NOW}")
+            raise LogUnusableError(f"the state is damaged{_WHAT_NOW}")
 
     @classmethod
     def of(cls, record: Record) -> Seal:
@@ -76,9 +76,9 @@ def check_records(records: Mapping[str, Record], seals: Mapping[str, Seal]) -> N
     for origin in sorted({*records, *seals}):
         record = records.get(origin)
         if record is None:
-            raise LogUnusableError(f"the record of {origin} is gone, without `transparency witness forget`{_WHAT_NOW}")
+            raise LogUnusableError(f"the record of {origin} is gone, and no command took it away{_WHAT_NOW}")
         if seals.get(origin) != Seal.of(record):
-            raise LogUnusableError(f"the record of {origin} was changed, not by this witness{_WHAT_NOW}")
+            raise LogUnusableError(f"the record of {origin} was changed by somebody else{_WHAT_NOW}")
         try:
             said = SignedCheckpoint.from_bytes(record.note).checkpoint
         except TransparencyError as error:
@@ -101,7 +101,7 @@ def check_cosigned(origin: str, record: Record, vkeys: Iterable[str]) -> None:
 
 
 _WHAT_NOW: Final = (
-    ": put the newest folder in its place; if it is lost, start a new witness with a new name, since what this one has "
+    ": put the newest folder in its place; if it is lost, start anew with a new name, since what this one has "
     "cosigned is not known"
 )
 

@@ -52,7 +52,7 @@ class WitnessState:
     ) -> None:
         """*mark* is None for who only reads."""
         if not path.exists():
-            raise LogUnusableError(f"there is no state of a witness at {path}")
+            raise LogUnusableError(f"there is no state at {path}: put the newest folder in its place")
         self._mark = mark
         try:
             self._connection = connect(path)
@@ -64,7 +64,7 @@ class WitnessState:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             tip = self._connection.execute("SELECT sequence, digest FROM tip").fetchone()
         except Exception as error:
-            raise LogUnusableError(f"{path} cannot be opened as the state of a witness: {error}") from error
+            raise LogUnusableError(f"{path} cannot be opened as the state of a cosigner: {error}") from error
         if version != schema.VERSION or tip is None:
             self._connection.close()
             raise LogUnusableError(f"{path} was not written by this version")
@@ -147,16 +147,16 @@ class WitnessState:
         check_records(self.records(), self._seals)
         if digest_of(self._sequence, self.vkeys, self._seals, self._forgotten) != self._digest:
             raise LogUnusableError(
-                "the state is not the one that its own tip has the digest of: it was changed, not by this witness. Put "
-                "the newest folder in its place, or start a new witness with a new name"
+                "the state is not the one that its own tip has the digest of: it was changed by somebody else. Put "
+                "the newest folder in its place, or start anew with a new name"
             )
 
     def check_keys(self, vkeys: Collection[str]) -> None:
         """Refuse other keys than the witness was made with: they would sign as a witness that has seen nothing."""
         if set(vkeys) != set(self.vkeys):
             raise LogUnusableError(
-                "the keys in the folder are not those that this witness was made with: put those back; other keys are "
-                "another witness, with a name and a folder of its own"
+                "the keys in the folder are not those that it was made with: put those back; other keys are another "
+                "cosigner's, with a name and a folder of its own"
             )
 
     def check_mark(self, mark: MarkValue) -> bool:
@@ -166,8 +166,8 @@ class WitnessState:
         if self._sequence < mark.size:
             raise LogUnusableError(
                 f"the state is {mark.size - self._sequence} changes behind the high-water mark: an older copy was put "
-                "back. It has forgotten what it cosigned; put the newest folder in its place, or start a new witness "
-                "with a new name"
+                "back. It has forgotten what it cosigned; put the newest folder in its place, or start anew with a "
+                "new name"
             )
         if self._sequence != mark.size + 1 or self._digest_before() != mark.root:
             raise LogUnusableError(
@@ -264,7 +264,7 @@ def _swap(run: Callable[..., Any], move: Move) -> None:
 
 def _one_row(run: Callable[..., Any]) -> None:
     if run("SELECT changes()").fetchone()[0] != 1:
-        raise TipMovedError("another process has changed this witness' state; this one must stop")
+        raise TipMovedError("another process has changed the state; this one must stop")
 
 
 def _keep(run: Callable[..., Any], each: Evidence) -> None:
@@ -352,5 +352,5 @@ def _own(mark: Mark) -> None:
         mark.own()
     except RunningElsewhereError:
         raise RunningElsewhereError(
-            f"the high-water mark {mark.path} is held by another process: this witness runs from another folder"
+            f"the high-water mark {mark.path} is held by another process, which runs from another folder"
         ) from None

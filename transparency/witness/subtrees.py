@@ -27,13 +27,13 @@ def answer_subtree(body: bytes, keys_of: KeysOf, own: WitnessKeys) -> Answer:  #
     if not is_subtree(request.start, request.end) or request.end > checkpoint.size:
         return Answer(400, detail="The range is not a valid subtree of the checkpoint's tree")
     if keys_of(checkpoint.origin) is None:
-        return Answer(404, detail="The log with this origin is not known to this witness")
+        return Answer(404, detail="The log with this origin is not known here")
     try:
         cosigned = verify_cosignatures(signed, own.vkeys)
     except SignatureInvalidError as error:
-        return Answer(403, detail=f"The cosignature of this witness does not hold: {error}")
+        return Answer(403, detail=f"The cosignature of this service does not hold: {error}")
     if not cosigned:
-        return Answer(403, detail="The checkpoint is not cosigned by this witness; add it first")
+        return Answer(403, detail="The checkpoint is not cosigned by this service; add it first")
     try:
         verify_subtree_consistency(
             request.start, request.end, checkpoint.size, request.path, request.root, checkpoint.root
