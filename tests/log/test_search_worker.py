@@ -93,6 +93,24 @@ async def test_a_process_that_was_killed_is_started_again(tmp_path: Path, monkey
             await until(index, 3)
 
 
+async def test_a_process_that_ends_again_and_again_for_one_reason_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("transparency.log.search_worker.RESTART_SECONDS", (0.01, 60.0))
+    async with SearchWorker(tmp_path / "nothing") as worker, asyncio.timeout(PATIENCE):
+        seen: set[int] = set()
+        while len(seen) < 3:
+            if worker._process is not None:
+                seen.add(worker._process.pid)
+            await asyncio.sleep(0.01)
+
+    told = [record.message for record in caplog.records]
+    assert len(told) == 1
+    assert "ended (1): " in told[0]
+    assert "\n" not in told[0]
+    assert capfd.readouterr().err == ""
+
+
 async def until(index: SearchIndex, size: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while await asyncio.to_thread(index.indexed) < size:  # noqa: ASYNC110 - another process' doing

@@ -19,6 +19,7 @@ import select
 import signal
 import sys
 import time
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Final, Self
 
@@ -40,6 +41,7 @@ MEMORY_BYTES: Final = 4 * 1024 * 1024 * 1024
 RESTART_SECONDS: Final = (1.0, 60.0)
 _STOP_SECONDS: Final = 5.0
 _NICE: Final = 10
+_WORDS: Final = 4096
 
 
 class Follower:
@@ -124,15 +126,20 @@ class SearchWorker:
 
     async def _keep(self) -> None:
         pause, longest = RESTART_SECONDS
+        complaint = ""
         while True:
             began = time.monotonic()
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", __name__, str(self._data), stdin=asyncio.subprocess.PIPE
+                sys.executable, "-m", __name__, str(self._data), stdin=PIPE, stderr=PIPE
             )
+            said = await _last_words(self._process)
             code = await self._process.wait()
-            _logger.warning("the search index's process ended (%d); it is started again, nothing is lost", code)
             if time.monotonic() - began > longest:
-                pause = RESTART_SECONDS[0]
+                pause, complaint = RESTART_SECONDS[0], ""
+            reason = f"ended ({code})" + (f": {said}" if said else "")
+            if reason != complaint:  # once, not at each start
+                _logger.warning("the search index's process %s; it is started again, nothing is lost", reason)
+            complaint = reason
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)
 
@@ -150,8 +157,16 @@ class SearchWorker:
             await process.wait()
 
 
+async def _last_words(process: asyncio.subprocess.Process) -> str:
+    """The end of what *process* says until it ends: one line, or of a fault of ours where it was."""
+    said = b""
+    while process.stderr is not None and (some := await process.stderr.read(_WORDS)):
+        said = (said + some)[-_WORDS:]
+    return said.decode(errors="replace").strip()
+
+
 if __name__ == "__main__":
     try:
         main(Path(sys.argv[1]))
     except TransparencyError as error:
-        sys.exit(f"search index: {error}")
+        sys.exit(str(error))
