@@ -127,8 +127,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *words: str) -> Iterator[tuple[str, Path]]:
-    """A command that prints one line and goes on; ended with SIGTERM, which it must obey with exit 0."""
+def running(folder: Path, *words: str, ends: int = 0) -> Iterator[tuple[str, Path]]:
+    """A command that prints one line and goes on; ended with SIGTERM, which it must obey, with the exit *ends*."""
     errors = folder / "serve.err"
     with (
         errors.open("wb") as file,
@@ -151,7 +151,7 @@ def running(folder: Path, *words: str) -> Iterator[tuple[str, Path]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
-    assert code == 0, errors.read_text()
+    assert code == ends, errors.read_text()
     assert "Traceback" not in errors.read_text()
 
 

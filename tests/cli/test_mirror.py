@@ -9,6 +9,7 @@ import os
 import shutil
 import sqlite3
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -150,6 +151,24 @@ def test_check_finds_an_entry_and_a_tile_that_were_changed(
         connection.close()
         found = run("mirror", "check", "--dir", table)
         assert (found.exit_code, "not what the entries hash to" in found.stdout) == (1, True)
+
+
+def test_a_mirror_that_found_damage_does_not_end_as_if_all_were_here(
+    folder: Path, made: list[str], writer: Writer, run: Run, good: Run
+) -> None:
+    """It is found when it is read, while the mirror runs; the exit and the last line say so."""
+    vkey = writer.signers[0].vkey
+    good("mirror", "add-log", "--dir", "m", vkey)
+    with running(folder, "mirror", "serve", "--dir", "m", "--port", "0", ends=1) as (url, errors):
+        good("mirror", "push", "log", url, "--log-vkey", vkey)
+        with contextlib.closing(sqlite3.connect(folder / "m" / "tree.sqlite")) as connection, connection:
+            connection.execute("UPDATE pieces SET data = zeroblob(length(data)) WHERE start = 0")
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            _get(f"{url}/{origin_hash(LOG)}/tile/entries/000")
+        _publish(writer, folder, 1)
+        refused = run("mirror", "push", "log", url, "--log-vkey", vkey)
+        assert (refused.exit_code, "answered 503, Damaged" in refused.stderr) == (69, True)
+    assert f"not every entry that was cosigned is here: {LOG}: entries from 0 on" in errors.read_text()
 
 
 def test_statements_are_written_all_or_none(

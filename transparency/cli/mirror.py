@@ -204,4 +204,8 @@ def _run(
         until_stopped(found.path, "mirror", settings),
     ):
         asyncio.run(run(found, mirror, settings, pull, click.echo))
+    if mirror.damaged:
+        words = "; ".join(f"{origin}: {fault}" for origin, fault in sorted(mirror.damaged.items()))
+        hint = "docs/mirror.md says what to do; it does not start again before that."
+        raise CommandError(Exit.NEGATIVE, f"stopped, and not every entry that was cosigned is here: {words}", hint)
     note("stopped; every entry that was cosigned is here")
