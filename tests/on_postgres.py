@@ -78,9 +78,13 @@ def with_database(words: Sequence[str | Path], cwd: Path) -> list[str]:
     return said if Folder(data).exists() else [*said, "--db", _new_database()]
 
 
-def copy_folder(source: Path, target: Path) -> None:
-    """A copy of a log that nobody runs, with a database of its own if it is in one."""
+def copy_folder(source: Path, target: Path, mark: Path | None = None) -> None:
+    """A copy of a log that nobody runs, with a database of its own if it is in one.
+
+    Who has a copy of the *mark*, too, does not name the original any more: it would be closed when the copy starts.
+    """
     shutil.copytree(source, target)
     config = Config.read(Folder(target).config)
-    if config.db is not None:
-        replace(config, db=_new_database(config.db)).write(Folder(target).config)
+    changed = replace(config, watermark=mark or config.watermark, db=config.db and _new_database(config.db))
+    if changed != config:
+        changed.write(Folder(target).config)

@@ -30,7 +30,7 @@ def copy_of(tmp_path: Path) -> Callable[[MadeLog, str], MadeLog]:
 
 def copied(made: MadeLog, target: Path) -> MadeLog:
     target.mkdir(parents=True, exist_ok=True)
-    copy_folder(made.data, target / "log")
+    copy_folder(made.data, target / "log", target / "mark")
     shutil.copy(made.watermark, target / "mark")
     return MadeLog(target / "log", target / "mark", made.issuer, FakeClock(made.clock()))
 

@@ -180,7 +180,7 @@ class Ensemble:
 def copy_of(made: MadeLog, target: Path) -> MadeLog:
     """A copy of a log that is stopped, mark and all: whoever restores a disk, or means to deceive, has both."""
     target.mkdir()
-    copy_folder(made.data, target / "log")
+    copy_folder(made.data, target / "log", target / "mark")
     shutil.copy(made.watermark, target / "mark")
     return at(made, target)
 

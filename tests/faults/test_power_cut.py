@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tests.faults.conftest import copied
 from tests.faults.power_cut import Disk, Journal, Model, Recorder, every_model, rebuild_all, strict
 from transparency.errors import TransparencyError
 from transparency.log import sequencer
+from transparency.log.folder import Config, Folder
 from transparency.log.log import Accepted, Log, Registered
 from transparency.log.mark import Mark
 from transparency.log.opening import INIT_SIZE, open_log
@@ -187,6 +188,8 @@ def _check_start(made: MadeLog, files: dict[str, bytes], acknowledged: list[obje
     folder.mkdir(parents=True)
     data = folder / "log"
     shutil.copytree(made.data, data, ignore=shutil.ignore_patterns("log.sqlite*", "lock"))
+    config = Folder(data).config
+    replace(Config.read(config), watermark=folder / MARK).write(config)
     for name, content in files.items():
         (folder / MARK if name == MARK else data / name).write_bytes(content)
     again = MadeLog(data, folder / MARK, made.issuer, FakeClock(made.clock()))

@@ -26,10 +26,11 @@ class MadeCluster:
     mark_url: str | None = None
 
     def folder(self, name: str) -> Path:
-        """The data folder of one machine."""
+        """The data folder of one machine, and its mark beside it."""
         path = self.made.data.parent / name / "log"
         if not path.exists():
             shutil.copytree(self.made.data, path)
+            shutil.copy(self.made.watermark, path.parent / "mark")
         return path
 
     def node(self, name: str, *, accepted: Accepted | None = None, read_url: str | None = None) -> ClusterLog:

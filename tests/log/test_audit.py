@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.log.audited import Audited, audit_folder, flip, make_audited, pinned, tampering
+from tests.on_postgres import copy_folder
 from transparency.cose.algorithms import P256
 from transparency.errors import RefusedError, StoreError
 from transparency.log.audit import AuditReport, Outcome
@@ -40,7 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Audited:
 @pytest.fixture
 def audited(built: Audited, tmp_path: Path) -> Audited:
     """A copy of the log to be tampered with."""
-    shutil.copytree(built.made.data, tmp_path / "log")
+    copy_folder(built.made.data, tmp_path / "log", tmp_path / "mark")
     shutil.copy(built.made.watermark, tmp_path / "mark")
     return replace(built, made=replace(built.made, data=tmp_path / "log", watermark=tmp_path / "mark"))
 

@@ -55,7 +55,7 @@ def test_it_is_the_holder_s_until_it_ends(session: Connection) -> None:
     assert taken is not None
     assert taken.tip.epoch == 2
     assert not taken.failed_over
-    assert not ours.renew(1, 0, taken.now, leads=True), "whoever lost it cannot renew it"
+    assert ours.renew(1, 0, taken.now, leads=True), "whoever lost it cannot renew it"
 
 
 def test_a_renewal_says_how_far_the_tree_is_released_and_never_takes_that_back(session: Connection) -> None:
@@ -63,8 +63,8 @@ def test_a_renewal_says_how_far_the_tree_is_released_and_never_takes_that_back(s
     taken = table.take()
     assert taken is not None
 
-    assert table.renew(1, 7, taken.now, leads=True)
-    assert table.renew(1, 5, taken.now, leads=True)
+    assert table.renew(1, 7, taken.now, leads=True) is None
+    assert table.renew(1, 5, taken.now, leads=True) is None
 
     seen = table.look()
     assert seen.published == 7
@@ -84,17 +84,19 @@ def test_who_takes_it_after_a_failover_is_told_until_somebody_has_led_there(sess
     taken = first.take()
     assert taken is not None
     elsewhere = replace(taken.now, timeline=4711)
-    assert first.renew(1, 0, taken.now, leads=True)
+    assert first.renew(1, 0, taken.now, leads=True) is None
     session.execute("UPDATE lease SET timeline = 4711")  # as if it had been led there
 
-    assert not first.renew(1, 0, elsewhere, leads=True), "the database is not there any more"
+    assert first.renew(1, 0, elsewhere, leads=True), "the database is not there any more"
     for holder in ("b", "c"):
         expire(session)
         taken = LeaseTable(session, holder).take()
         assert taken is not None
         assert taken.failed_over
-        assert LeaseTable(session, holder).renew(taken.tip.epoch, 0, taken.now, leads=False), "it has only the lease"
-    assert LeaseTable(session, "c").renew(taken.tip.epoch, 0, taken.now, leads=True)
+        assert LeaseTable(session, holder).renew(taken.tip.epoch, 0, taken.now, leads=False) is None, (
+            "it has only the lease"
+        )
+    assert LeaseTable(session, "c").renew(taken.tip.epoch, 0, taken.now, leads=True) is None
     expire(session)
     taken = LeaseTable(session, "d").take()
 

@@ -12,6 +12,7 @@ import pytest
 from tests.log.test_checkpoints import grow
 from tests.log.test_witnessing import witnessed_by
 from tests.log.witness_peers import Peer, listening, policy_of
+from tests.on_postgres import copy_folder
 from transparency.cose.algorithms import ED25519
 from transparency.cose.private_key import PrivateKey
 from transparency.errors import LogUnusableError, UnreachableError
@@ -32,7 +33,7 @@ def made(tmp_path: Path) -> MadeLog:
 @pytest.fixture
 def twin(made: MadeLog, tmp_path: Path) -> MadeLog:
     """An old copy with its own mark: nothing but a witness can tell."""
-    shutil.copytree(made.data, tmp_path / "copy")
+    copy_folder(made.data, tmp_path / "copy", tmp_path / "mark2")
     shutil.copy(made.watermark, tmp_path / "mark2")
     return replace(made, data=tmp_path / "copy", watermark=tmp_path / "mark2")
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.log.test_checkpoints import grow, until_published
 from tests.log.witness_peers import NOW, Peer, listening, policy_of
+from tests.on_postgres import copy_folder
 from tests.patience import PATIENCE
 from transparency.cose.algorithms import ED25519, ML_DSA_44
 from transparency.cose.private_key import PrivateKey
@@ -263,7 +264,7 @@ async def test_a_fork_is_refused_by_the_witness_that_saw_the_other_branch(made: 
 
     peer = Peer()
     copy = tmp_path / "copy"
-    shutil.copytree(made.data, copy)
+    copy_folder(made.data, copy, tmp_path / "mark2")
     shutil.copy(made.watermark, tmp_path / "mark2")
     twin = replace(made, data=copy, watermark=tmp_path / "mark2")
     async with listening(peer):

@@ -62,7 +62,7 @@ def forked(tmp_path: Path) -> tuple[Path, Path]:
         issuers=(Issuer(ISS, (ISSUER.public,)),),
     )  # fmt: skip
     other.mkdir()
-    copy_folder(one / "log", other / "log")
+    copy_folder(one / "log", other / "log", other / "mark")
     shutil.copy(one / "mark", other / "mark")
     return one, other
 

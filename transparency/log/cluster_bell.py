@@ -107,7 +107,8 @@ class Listener:
     def stop(self, seconds: float) -> None:
         self._stopping.set()
         self._ours.send(b"x")
-        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self._thread.join(seconds)
         self._ours.close()
         self._its.close()
 

@@ -9,7 +9,6 @@ refused always.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -17,12 +16,11 @@ from typing import Final, cast
 from transparency.errors import TipMovedError
 from transparency.log.appender import Appender, Clock
 from transparency.log.documents import InForce
-from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.lease_table import Taken, failed_over
-from transparency.log.mark import Mark, MarkValue, check_outside
-from transparency.log.mark_postgres import PostgresMark
-from transparency.log.opening import INIT_SIZE, make_ready, open_file_mark, wanted_key
+from transparency.log.mark import Mark, MarkValue, check_outside, retire
+from transparency.log.mark_moving import IntoDatabase
+from transparency.log.opening import INIT_SIZE, check_mark, make_ready, missing_mark, wanted_key
 from transparency.log.store import Store, Tip
 
 
@@ -41,6 +39,8 @@ class Vouching:
     file: Path
     url: str | None = None
     accepted: Accepted | None = None
+    # The mark that the configuration names, where it is another than these say: it is closed (mark_moving.py).
+    leaving: Path | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,12 @@ def prepare(
     try:
         _check_vouched(store.tip(), taken, vouching)
         in_force, mark, appender = make_ready(
-            config, store, taken.tip, lambda: _open_mark(folder, config, taken, vouching), clock, wanted_key(folder)
+            config,
+            store,
+            taken.tip,
+            lambda: _open_mark(folder, config, store, taken, vouching),
+            clock,
+            wanted_key(folder),
         )
     except BaseException:
         store.close()
@@ -102,25 +107,45 @@ def _check_vouched(tip: Tip, taken: Taken, vouching: Vouching) -> None:
     raise failed_over(taken)
 
 
-def _file_has(path: Path, origin: str, value: MarkValue) -> bool:
-    """Whether this machine released the tip itself: then a mark that is moved to another store may begin there."""
-    if not path.exists():
-        return False
-    with closing(Mark.open(path, origin)) as mark:
-        return mark.value == value
-
-
-def _open_mark(folder: Folder, config: Config, taken: Taken, vouching: Vouching) -> Mark:
+def _open_mark(folder: Folder, config: Config, store: Store, taken: Taken, vouching: Vouching) -> Mark:
     tip, accepted = taken.tip, vouching.accepted
-    if vouching.url is None:
-        check_outside(vouching.file, folder.path)
-        if not vouching.file.exists():
-            # This machine never led. What others released is in their files; here it begins.
-            vouching.file.parent.mkdir(parents=True, exist_ok=True)
-            Mark.create(vouching.file, config.origin, MarkValue(tip.size, tip.root)).close()
-        return open_file_mark(vouching.file, config.origin, tip, DurableFile)
     value = MarkValue(tip.size, tip.root)
-    named = accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)
-    begins = tip.size == INIT_SIZE or named or _file_has(vouching.file, config.origin, value)
-    first = value if begins else None
-    return cast("Mark", PostgresMark.open(vouching.url, config.origin, tip.epoch, taken.now, first))
+    vouched = accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)
+
+    def check(mark: MarkValue) -> None:
+        check_mark(store, tip, mark, config.origin)
+
+    if vouching.url is None:
+        begin_file(folder, config, store, tip, vouching)
+        mark = Mark.open(vouching.file, config.origin)
+        if isinstance(vouching.leaving, Path):
+            try:
+                mark.own()
+                check(mark.value)
+                retire(vouching.leaving, config.origin, vouching.file, check, vouched=vouched)
+            except BaseException:
+                mark.close()
+                raise
+        return mark
+    moving = IntoDatabase(
+        vouching.url, config.origin, tip.epoch, taken.now, file=vouching.file, leaving=vouching.leaving,
+        vouched=vouched,
+    )  # fmt: skip
+    return cast("Mark", moving.open(value, check, may_begin=tip.size == INIT_SIZE))
+
+
+def begin_file(folder: Folder, config: Config, store: Store, tip: Tip, vouching: Vouching) -> None:
+    """The mark of this machine, if it is not there: with a new log, or by the operator's word for a tree in *store*."""
+    file, accepted = vouching.file, vouching.accepted
+    check_outside(file, folder.path)
+    if file.exists():
+        return
+    value = MarkValue(tip.size, tip.root)
+    if tip.size != INIT_SIZE:
+        if accepted is None:
+            raise missing_mark(file, value)
+        # The tree may have grown since it was looked at; what was there then must be there still.
+        value = MarkValue(accepted.size, accepted.root)
+        check_mark(store, tip, value, config.origin)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Mark.create(file, config.origin, value).close()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import socket
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from transparency.errors import LogUnusableError
 from transparency.log import stores
 from transparency.log.cluster import ClusterLog
-from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching
+from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching, begin_file
 from transparency.log.folder import Config, Folder, Passphrase
-from transparency.log.mark_postgres import SAME_SERVER
+from transparency.log.mark import Mark
+from transparency.log.mark_postgres import SAME_SERVER, PostgresMark
+from transparency.log.opening import check_mark, refuse_file
 from transparency.log.postgres import PostgresStore
 from transparency.log.store import Store
 
@@ -42,6 +46,8 @@ def open_node(
     """
     folder = Folder(data.absolute())
     said = Config.read(folder.config)
+    if isinstance(watermark, Path):
+        refuse_file(said)
     mark_url = watermark if isinstance(watermark, str) else None
     file = watermark.absolute() if isinstance(watermark, Path) else said.watermark
     config = replace(
@@ -55,12 +61,48 @@ def open_node(
         raise LogUnusableError(f"{data} does not name a database; give it with --db")
     if config.watermark_db is not None and config.watermark_db == config.db:
         raise LogUnusableError(SAME_SERVER)
-    vouching = Vouching(file, mark_url or config.watermark_db, accepted)
+    before: Path | str = said.watermark_db or said.watermark
+    leaving = None if before == (config.watermark_db or config.watermark) else before
+    vouching = Vouching(file, mark_url or config.watermark_db, accepted, leaving)
     settings = ClusterSettings(url, vouching, name or f"{socket.gethostname()}:{os.getpid()}", candidate, read_db)
-    log = ClusterLog.join(data, settings, open_store, passphrase=passphrase)
-    if config != said:
-        config.write(folder.config)
+    log = cast("ServedNode", ServedNode.join(data, settings, open_store, passphrase=passphrase))
+    try:
+        if candidate or watermark is not None:
+            log.check_mark(vouching)
+    except BaseException:
+        log.leave()
+        raise
+    log.moved = None if config == said else config
     return log
+
+
+class ServedNode(ClusterLog):
+    """A node that ``serve`` made: what it was told stands in config.toml as soon as it runs with it, and not before."""
+
+    moved: Config | None = None
+
+    def check_mark(self, vouching: Vouching) -> None:
+        """What can be known of the mark before this node leads. Found out then, it would stop amid its work."""
+        store, config = self._store, self._parts.config
+        if vouching.url is None:
+            begin_file(self._parts.folder, config, store, store.tip(), vouching)
+            Mark.open(vouching.file, config.origin).close()
+            return
+        here = cast("PostgresStore", store).place()
+        with closing(PostgresMark.reach(vouching.url, config.origin, 0, here)) as mark:
+            if mark.exists:
+                check_mark(store, store.tip(), mark.value, config.origin)
+
+    def leave(self) -> None:
+        """Instead of a start."""
+        self._listener.stop(0)
+        self._scans.close()
+        self._opened.close()
+
+    async def start(self, *, drain: bool = True, manifests: bool = False, in_place: bool = False) -> None:
+        await super().start(drain=drain, manifests=manifests, in_place=in_place)
+        if self.moved is not None:
+            self.moved.write(self._parts.folder.config)
 
 
 def parse_accepted(text: str) -> Accepted | None:

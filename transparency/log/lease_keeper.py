@@ -149,13 +149,17 @@ class LeaseKeeper:
     def _ask(self, asked: float) -> None:
         table = self._connected()
         if self._campaign.leading:
-            if self._place is not None and table.renew(
-                self._campaign.epoch, self.published, self._place, leads=self.leads
-            ):
+            over = (
+                table.renew(self._campaign.epoch, self.published, self._place, leads=self.leads)
+                if self._place is not None
+                else "nobody knows where it was taken"
+            )
+            if over is None:
                 self._campaign.granted(asked, self._campaign.epoch)
             else:
                 self._campaign.refused(asked, 0.0)
-                self._told.lease_lost("another node has taken it")
+                self._told.lease_lost(over)
+                table.release(self._campaign.epoch, self.published)  # if it is still ours
             return
         seen = table.look()
         if self._candidate and seen.left <= 0:

@@ -15,7 +15,7 @@ from typing import Any, Final, LiteralString
 from transparency.errors import LogUnusableError
 from transparency.log.lease import TTL_SECONDS
 from transparency.log.mark_postgres import Place
-from transparency.log.postgres_connection import Connection
+from transparency.log.postgres_connection import LASTS, Connection, check_lasts
 from transparency.log.store import Tip
 
 # Who takes a lease shows it here, so that two who see it end do not queue for its row. Only a hint.
@@ -31,6 +31,7 @@ _RENEW: Final = f"""
     WHERE holder = %(holder)s AND epoch = %(epoch)s
         AND %(server)s = (SELECT system_identifier FROM pg_control_system())
         AND %(timeline)s = {_TIMELINE}
+    RETURNING {LASTS}
 """
 # Where the log is made is where it is, until somebody leads it elsewhere: a standby that lags knows that, too.
 FIRST: Final = f"""
@@ -123,8 +124,8 @@ class LeaseTable:
             )
         return Taken(Tip(size, bytes(root), epoch), before, now)
 
-    def renew(self, epoch: int, published: int, place: Place, *, leads: bool) -> bool:
-        """False if it is another's by now, or the database is not where it was taken: then it is over.
+    def renew(self, epoch: int, published: int, place: Place, *, leads: bool) -> str | None:
+        """Why it is over, if it is: it is another's by now, or the database is not where it was taken, or forgets.
 
         Who *leads*, and does not only have the lease, has found that nothing was lost on the way here: *place* is then
         where the log is.
@@ -133,7 +134,8 @@ class LeaseTable:
             "published": published, "ttl": TTL_SECONDS, "holder": self._holder, "epoch": epoch, "leads": leads,
             "server": place.server, "timeline": place.timeline,
         }  # fmt: skip
-        return self._connection.execute(_RENEW, values).rowcount == 1
+        row = self._connection.execute(_RENEW, values).fetchone()
+        return "another node has taken it" if row is None else check_lasts(*row)
 
     def release(self, epoch: int, published: int) -> None:
         self._connection.execute(

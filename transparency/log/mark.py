@@ -5,11 +5,19 @@ The file has two slots in different sectors, written in turn and synced: a write
 slot and leaves the other, which holds the mark before it. One ``fdatasync`` a batch.
 
     slot = "TLMARK01" · SHA-256(origin) · size (u64) · root (32) · SHA-256 of all before
+
+A mark that moves to another place is closed where it was, for good: whoever still names it is refused. Both slots then
+say where it went, and whether it has arrived (mark_moving.py):
+
+    slot = "TLMOVED1" · SHA-256(origin) · size (u64) · root (32) · arrived (u8) · length (u16) · where, in UTF-8
+           · SHA-256 of all before
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
 import os
 import re
 import struct
@@ -18,13 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
+from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError, TransparencyError
 from transparency.log.durable import DurableFile, create_durably
 
 _MAGIC = b"TLMARK01"
+_MOVED = b"TLMOVED1"
 _BODY = struct.Struct(">8s32sQ32s")
-_SLOT_BYTES = _BODY.size + 32
+_TAIL = struct.Struct(">BH")
+_HASH_BYTES = 32
+_SLOT_BYTES = _BODY.size + _HASH_BYTES
 _OFFSETS = (0, 4096)
+_LONGEST_PLACE = 2000
+_logger = logging.getLogger("transparency.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +46,25 @@ class MarkValue:
     root: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A mark that is closed here: it went *to* another place, with this *value*; or is on its way and not *arrived*."""
+
+    value: MarkValue
+    to: str
+    arrived: bool
+
+
 class Mark:
     """Owned by the sequencer's thread. ``write`` returns only when the value survives power loss."""
 
-    def __init__(self, path: Path, origin: str, file: DurableFile, slots: list[MarkValue | None]) -> None:
+    def __init__(self, path: Path, origin: str, file: DurableFile, bound_for: str | None) -> None:
         self.path = path
         self._origin = origin
         self._file = file
-        self._slots = slots
+        self._bound_for = bound_for
+        self._slots: list[MarkValue | Moved | None] = []
+        self._read()
 
     @classmethod
     def create(cls, path: Path, origin: str, value: MarkValue) -> Mark:
@@ -50,24 +74,47 @@ class Mark:
         return cls.open(path, origin)
 
     @classmethod
-    def open(cls, path: Path, origin: str, open_file: Callable[[Path], DurableFile] = DurableFile) -> Mark:
+    def open(
+        cls,
+        path: Path,
+        origin: str,
+        open_file: Callable[[Path], DurableFile] = DurableFile,
+        *,
+        bound_for: str | None = None,
+    ) -> Mark:
+        """One that has moved is refused, except for who takes it to where it is *bound for*."""
         try:
             file = open_file(path)
         except OSError as error:
             raise LogUnusableError(f"the high-water mark {path} cannot be opened: {error.strerror}") from error
         try:
-            slots = [_decode(file.read_at(offset, _SLOT_BYTES), origin, path) for offset in _OFFSETS]
+            return cls(path, origin, file, bound_for)
         except BaseException:
             file.close()
             raise
-        if slots == [None, None]:
-            file.close()
-            raise LogUnusableError(f"the high-water mark {path} is damaged in both its slots; restore it from a backup")
-        return cls(path, origin, file, slots)
+
+    def _read(self) -> None:
+        self._slots = [_decode(self._file.read_at(offset, _OFFSETS[1]), self._origin, self.path) for offset in _OFFSETS]
+        if self._slots == [None, None]:
+            raise LogUnusableError(
+                f"the high-water mark {self.path} is damaged in both its slots; restore it from a backup"
+            )
+        moved = self.moved
+        if moved is not None and moved.to != self._bound_for:
+            raise moved_away(str(self.path), moved)
+
+    @property
+    def moved(self) -> Moved | None:
+        """Where it went, if it is closed. One slot that says so is enough: the other may have been cut short."""
+        return max(
+            (slot for slot in self._slots if isinstance(slot, Moved)), key=lambda slot: slot.arrived, default=None
+        )
 
     @property
     def value(self) -> MarkValue:
-        return max((slot for slot in self._slots if slot), key=lambda slot: slot.size)
+        if (moved := self.moved) is not None:
+            return moved.value
+        return max((slot for slot in self._slots if isinstance(slot, MarkValue)), key=lambda slot: slot.size)
 
     def own(self) -> None:
         """Hold the mark as a folder is held.
@@ -79,16 +126,26 @@ class Mark:
             raise RunningElsewhereError(
                 f"the high-water mark {self.path} is held by another process: this log is running from another folder"
             )
+        self._read()  # who held it until a moment ago may have gone on, or moved it
 
     def write(self, value: MarkValue) -> None:
-        sizes = [slot.size if slot else -1 for slot in self._slots]
-        place = sizes.index(min(sizes))
+        sizes = [slot.size if isinstance(slot, MarkValue) else -1 for slot in self._slots]
+        self._put(sizes.index(min(sizes)), value)
+
+    def leave(self, to: str, *, arrived: bool) -> None:
+        """Close it here, durably, for one in the place *to*. The slot with the older value is written first."""
+        moved = Moved(self.value, named(to), arrived)
+        older = self._slots.index(self.value) ^ 1 if self.value in self._slots else 0
+        for place in (older, older ^ 1):
+            self._put(place, moved)
+
+    def _put(self, place: int, slot: MarkValue | Moved) -> None:
         try:
-            self._file.write_at(_OFFSETS[place], _encode(self._origin, value))
+            self._file.write_at(_OFFSETS[place], _encode(self._origin, slot))
             self._file.sync()
         except OSError as error:
             raise StoreError(f"the high-water mark {self.path} could not be written: {error.strerror}") from error
-        self._slots[place] = value
+        self._slots[place] = slot
 
     def close(self) -> None:
         self._file.close()
@@ -106,9 +163,9 @@ Bearer = Literal["this log", "another log", "nobody"]
 def bearer_of(path: Path, origin: str) -> Bearer:
     """Whose mark the file *path* is, if it is one at all."""
     with path.open("rb") as file:
-        data = file.read(_OFFSETS[1] + _SLOT_BYTES)
+        data = file.read(2 * _OFFSETS[1])
     try:
-        slots = [_decode(data[offset : offset + _SLOT_BYTES], origin, path) for offset in _OFFSETS]
+        slots = [_decode(data[offset : offset + _OFFSETS[1]], origin, path) for offset in _OFFSETS]
     except LogUnusableError:
         return "another log"
     return "this log" if any(slots) else "nobody"
@@ -127,17 +184,78 @@ def check_outside(mark: Path, data: Path) -> None:
         raise LogUnusableError(f"the watermark {mark} must lie outside the data folder, or it protects nothing")
 
 
-def _encode(origin: str, value: MarkValue) -> bytes:
-    body = _BODY.pack(_MAGIC, hashlib.sha256(origin.encode()).digest(), value.size, value.root)
+Check = Callable[[MarkValue], None]
+"""Refuses a value that the tree is behind of, or has another root at."""
+
+
+def retire(old: Path, origin: str, new: Path, check: Check, *, vouched: bool = False) -> None:
+    """Close the mark *old*, if it is left there: the log goes on with *new*, which it owns and was compared with.
+
+    Else a copy of the folder that names *old* could go on from it.
+    """
+    if not old.exists() or old.samefile(new) or bearer_of(old, origin) != "this log":
+        return
+    try:
+        mark = Mark.open(old, origin, bound_for=named(str(new)))
+    except LogUnusableError as error:
+        do_without(error, vouched=vouched)
+        return
+    with contextlib.closing(mark):
+        if mark.moved is None:
+            mark.own()
+            check(mark.value)
+            mark.leave(str(new), arrived=True)
+
+
+def do_without(error: TransparencyError, *, vouched: bool) -> None:
+    """An old mark that cannot be closed: refused, unless the operator *vouched* for the tree."""
+    if not vouched:
+        raise error
+    _logger.warning("going on by the operator's word, although %s", error)
+
+
+def named(to: str) -> str:
+    """A place as a mark that went there keeps it."""
+    return to.encode()[:_LONGEST_PLACE].decode(errors="ignore")
+
+
+def moved_away(place: str, moved: Moved) -> LogUnusableError:
+    if not moved.arrived:
+        return LogUnusableError(
+            f"the high-water mark of this log was being moved from {place} to {moved.to}, and that was cut short at "
+            f"size {moved.value.size}. Finish it: start the log that was being moved with --watermark {moved.to}"
+        )
+    return LogUnusableError(
+        f"the high-water mark of this log has moved from {place} to {moved.to}: the log goes on where that is used. "
+        f"If it is this one, start it with --watermark {moved.to}; if this is another copy, put it out of reach"
+    )
+
+
+def _encode(origin: str, slot: MarkValue | Moved) -> bytes:
+    magic, value = (_MOVED, slot.value) if isinstance(slot, Moved) else (_MAGIC, slot)
+    body = _BODY.pack(magic, hashlib.sha256(origin.encode()).digest(), value.size, value.root)
+    if isinstance(slot, Moved):
+        to = slot.to.encode()
+        body += _TAIL.pack(slot.arrived, len(to)) + to
     return body + hashlib.sha256(body).digest()
 
 
-def _decode(slot: bytes, origin: str, path: Path) -> MarkValue | None:
-    if len(slot) != _SLOT_BYTES or hashlib.sha256(slot[: _BODY.size]).digest() != slot[_BODY.size :]:
+def _decode(slot: bytes, origin: str, path: Path) -> MarkValue | Moved | None:
+    """A slot, which begins *slot*; None if it is not whole."""
+    if len(slot) < _SLOT_BYTES:
         return None
     magic, origin_hash, size, root = _BODY.unpack(slot[: _BODY.size])
-    if magic != _MAGIC:
+    if magic not in (_MAGIC, _MOVED):
+        return None
+    end = _BODY.size
+    if magic == _MOVED:
+        arrived, length = _TAIL.unpack_from(slot, end)
+        end += _TAIL.size + length
+    if hashlib.sha256(slot[:end]).digest() != slot[end : end + _HASH_BYTES]:
         return None
     if origin_hash != hashlib.sha256(origin.encode()).digest():
         raise LogUnusableError(f"the high-water mark {path} belongs to another log; name this log's with --watermark")
-    return MarkValue(size, root)
+    value = MarkValue(size, root)
+    if magic == _MAGIC:
+        return value
+    return Moved(value, slot[_BODY.size + _TAIL.size : end].decode(errors="replace"), bool(arrived))

@@ -18,7 +18,7 @@ from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership, Passphrase
-from transparency.log.mark import Mark, MarkValue, check_outside
+from transparency.log.mark import Mark, MarkValue, check_outside, retire
 from transparency.log.signers import LoadKey, ReceiptSigners
 from transparency.log.store import Store, Tip
 from transparency.merkle.proofs import root_at
@@ -75,19 +75,21 @@ def open_log(
     ownership = Ownership(folder.lock)
     try:
         said = Config.read(folder.config)
+        if watermark is not None and watermark.absolute() != said.watermark:
+            refuse_file(said)
         store = opened = stores.open_store(folder, db or said.db, vouched=said.watermark_db is not None)
         config = replace(said, db=stores.named(db) or said.db, watermark=(watermark or said.watermark).absolute())
 
         def open_mark(tip: Tip) -> Mark:
             check_outside(config.watermark, folder.path)
             shared = stores.open_mark(config, opened, tip, begins=tip.size == INIT_SIZE)
-            return shared or open_file_mark(config.watermark, config.origin, tip, open_mark_file)
+            return shared or open_file_mark(config, tip, open_mark_file)
 
         if wrap_store is not None:
             store = wrap_store(store)
         try:
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
-            return _check(folder, config, ownership, store, open_mark, clock, load_key, moved=config != said)
+            return _check(folder, config, ownership, store, open_mark, clock, load_key, said)
         except StoreError as error:
             store.close()
             raise LogUnusableError(
@@ -109,13 +111,15 @@ def _check(
     open_mark: Callable[[Tip], Mark],
     clock: Clock,
     load_key: LoadKey,
-    *,
-    moved: bool,
+    said: Config,
 ) -> Opened:
     tip = store.take_over()
     in_force, mark, appender = make_ready(config, store, tip, lambda: open_mark(tip), clock, load_key)
-    if moved:
+    if config != said:
         try:
+            if config.watermark != said.watermark:
+                retire(said.watermark, config.origin, config.watermark,
+                       lambda value: check_mark(store, tip, value, config.origin))  # fmt: skip
             config.write(folder.config)
         except BaseException:
             mark.close()
@@ -206,18 +210,41 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
         )
 
 
-def open_file_mark(path: Path, origin: str, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
+def open_file_mark(config: Config, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
+    path = config.watermark
     if not path.exists():
-        if tip.size == INIT_SIZE:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Mark.create(path, origin, MarkValue(tip.size, tip.root)).close()
-            return Mark.open(path, origin, open_file)
+        if tip.size != INIT_SIZE:
+            raise missing_mark(path, None if config.db is None else MarkValue(tip.size, tip.root))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Mark.create(path, config.origin, MarkValue(tip.size, tip.root)).close()
+    return Mark.open(path, config.origin, open_file)
+
+
+def refuse_file(config: Config) -> None:
+    """A mark that nodes share is not exchanged for one that they do not."""
+    if config.watermark_db is not None:
         raise LogUnusableError(
-            f"the high-water mark {path} is missing. It tells an old copy of this log from the newest. If you moved "
-            "it, name it with --watermark; if it is lost and you know this copy is the newest, "
+            f"the high-water mark of this log is in {config.watermark_db}, for all its nodes: a file does not take its "
+            "place. Leave --watermark away, or name another database"
+        )
+
+
+def missing_mark(path: Path, in_database: MarkValue | None) -> LogUnusableError:
+    """The way out depends on where the tree is: in a file, or *in a database*, and with which tip."""
+    if in_database is None:
+        way = (
+            "If you moved it, name it with --watermark; if it is lost and you know this copy is the newest, "
             "`transparency log restore --from THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes one"
         )
-    return Mark.open(path, origin, open_file)
+    else:
+        way = (
+            "Put it there (to a further machine it is copied with the folder), or name it with --watermark; if it is "
+            "lost and you know that this database is the newest, say so once: `transparency serve … --accept-failover "
+            f"{in_database.size}:{in_database.root.hex()}`"
+        )
+    return LogUnusableError(
+        f"the high-water mark {path} is missing. It tells an old copy of this log from the newest. {way}"
+    )
 
 
 def _perhaps_lost(folder: Folder) -> LoadKey:

@@ -27,6 +27,7 @@ from transparency.log import (
     postgres_rows,
     postgres_schema,
 )
+from transparency.log.mark_postgres import Place
 from transparency.log.postgres_connection import (
     NAME,
     READER,
@@ -182,6 +183,10 @@ class PostgresStore(SqlReads):
 
     def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
         return [intake_of(row) for row in self._some(postgres_intake.PENDING, (), most_bytes)]
+
+    def place(self) -> Place:
+        """Where the database was when this store was opened, to write."""
+        return self.places[1]
 
     def check_nobody_leads(self) -> None:
         """Whether somebody has the lease at this moment is known by the database's clock (lease_table.py)."""

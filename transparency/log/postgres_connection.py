@@ -21,6 +21,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 SCHEMES: Final = ("postgresql", "postgres")
 OLDEST: Final = 14
 NAME: Final = "transparency"
+# Whether what is written lasts: asked beside something else, for check_lasts.
+LASTS: Final = "current_setting('fsync'), current_setting('full_page_writes')"
 _SECRETS: Final = ("password", "sslpassword")
 _LONGEST: Final = 200
 
@@ -94,12 +96,9 @@ def check_server(connection: Connection, *, writes: bool) -> None:
             "this PostgreSQL is a standby and can be read only; name the primary, or all of them and "
             "target_session_attrs=primary"
         )
-    for name in ("fsync", "full_page_writes"):
-        if _ask(connection, "SELECT current_setting(%s)", name) != "on":
-            raise LogUnusableError(
-                f"this PostgreSQL has {name}=off: what it acknowledged may be gone after a crash. Set {name}=on in "
-                "postgresql.conf and reload it"
-            )
+    row = connection.execute(f"SELECT {LASTS}").fetchone()
+    if row is not None and (forgets := check_lasts(*row)):
+        raise LogUnusableError(forgets)
     commits = _ask(connection, "SELECT current_setting(%s)", "synchronous_commit")
     standbys = _ask(connection, "SELECT current_setting(%s)", "synchronous_standby_names")
     if commits == "off" or (commits == "local" and standbys):
@@ -107,6 +106,20 @@ def check_server(connection: Connection, *, writes: bool) -> None:
             f"this PostgreSQL has synchronous_commit={commits}: it acknowledges what is not yet kept"
             f"{' by its standby' if commits == 'local' else ''}. Set synchronous_commit=on for this database or user"
         )
+    # From here on it is this session's own: no reload of the server's configuration weakens what was found. Where no
+    # standby has to confirm, "on" is what "local" is; it stays right when one has to, one day.
+    connection.execute("SELECT set_config('synchronous_commit', %s, false)", ("on" if commits == "local" else commits,))
+
+
+def check_lasts(fsync: str, full_page_writes: str) -> str | None:
+    """What is wrong with a server that said ``LASTS``, if anything is. A reload can change both while it runs."""
+    for name, value in (("fsync", fsync), ("full_page_writes", full_page_writes)):
+        if value != "on":
+            return (
+                f"this PostgreSQL has {name}=off: what it acknowledged may be gone after a crash. Set {name}=on in "
+                "postgresql.conf and reload it"
+            )
+    return None
 
 
 def is_url(text: str) -> bool:
