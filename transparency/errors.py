@@ -94,6 +94,14 @@ class LogUnusableError(TransparencyError):
     """The stored state is behind, different from or inconsistent with what is known; it is refused, never forked."""
 
 
+class DatabaseUnreachableError(LogUnusableError):
+    """The PostgreSQL of a log, or of its mark, does not answer. It may tomorrow."""
+
+
+class DatabaseRefusedError(LogUnusableError):
+    """The PostgreSQL of a log, or of its mark, does not let this user in, or has no such database."""
+
+
 class FolderOwnedError(TransparencyError):
     """Another process holds the data folder."""
 

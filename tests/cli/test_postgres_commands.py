@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ISS, Run, running
 from transparency.log.folder import Config, Folder
+from transparency.log.mark import MarkValue
+from transparency.log.mark_postgres import Place, PostgresMark
+from transparency.log.postgres import PostgresStore
+from transparency.testing.postgres import shared_server
 
 
 def _config(data: Path) -> Config:
@@ -47,6 +53,75 @@ def test_a_log_is_migrated_there_and_back(good: Run, run: Run, folder: Path, pos
     assert run("log", "migrate", "--from", "nowhere", "--to", "new").exit_code == 66
 
 
+@pytest.mark.parametrize(
+    ("url", "code", "words"),
+    [
+        ("postgresql://nobody-here@{at}", 77, 'role "nobody-here" does not exist'),
+        ("postgresql://postgres@{host}/none-such", 77, 'database "none-such" does not exist'),
+        ("postgresql://me:hush-hush@nowhere.invalid/log", 69, "its host is not known"),
+        ("postgresql://me:hush-hush@127.0.0.1:99999/log", 69, "invalid port number"),
+        ("postgresql:///log?host=/nowhere", 69, "at postgresql:///log?host=%2Fnowhere: No such file or directory"),
+    ],
+)
+def test_why_there_is_no_connection_is_said_and_what_to_do(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, url: str, code: int, words: str
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "")
+    host = f"127.0.0.1:{shared_server().port}"
+    result = run("init", "--data", "log", "--db", url.format(at=f"{host}/postgres", host=host))
+
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert "URL" in result.stderr, "what to do about it"
+    assert "hush-hush" not in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (folder / "log").exists()
+
+
+def test_of_several_hosts_the_primary_is_asked_for(run: Run, folder: Path) -> None:
+    result = run("init", "--data", "log", "--db", "postgresql://me@one.invalid,two.invalid/log")
+
+    assert result.exit_code == 64
+    assert "target_session_attrs=primary" in result.stderr
+
+
+def test_a_node_that_never_leads_makes_no_log(run: Run, folder: Path) -> None:
+    assert run("serve", "--data", "log", "--port", "0", "--never-lead").exit_code == 64
+    assert list(folder.iterdir()) == []
+
+
+def test_doctor_and_fsck_look_at_database_and_mark(good: Run, run: Run, folder: Path, postgres_url: str) -> None:
+    """The mark in a database, too: fsck only reads it, so any will do."""
+    good("init", "--data", "log", "--db", postgres_url)
+    assert "answers, with 2 entries" in run("doctor", "--data", "log").stdout
+    mark_db = shared_server().new_database()
+    empty = run("log", "fsck", "--data", "log", "--watermark", mark_db)
+    assert empty.exit_code == 1
+    assert "no high-water mark of" in empty.stdout
+
+    config = _config(folder / "log")
+    with closing(PostgresStore.for_reading(postgres_url)) as store:
+        tip = store.tip()
+    place = Place(7, 1)
+    PostgresMark.open(mark_db, config.origin, 1, place, MarkValue(tip.size, tip.root)).close()
+    assert good("log", "fsck", "--data", "log", "--watermark", mark_db).exit_code == 0
+    mark = PostgresMark.open(mark_db, config.origin, 1, place, None)
+    mark.write(MarkValue(tip.size + 1, tip.root))
+    mark.close()
+    behind = run("log", "fsck", "--data", "log", "--watermark", mark_db)
+    assert behind.exit_code == 1
+    assert "an older copy was put back" in behind.stdout
+    assert "two histories under one name" in " ".join(behind.stdout.split()), "to its end"
+
+    replace(config, watermark_db=mark_db).write(Folder(folder / "log").config)
+    assert "has it, at size 3" in " ".join(run("doctor", "--data", "log").stdout.split())
+    replace(config, db="postgresql://postgres@127.0.0.1:1/log").write(Folder(folder / "log").config)
+    away = run("doctor", "--data", "log")
+    assert away.exit_code == 1
+    assert "cannot be reached" in away.stdout
+    shared_server().drop_database(mark_db)
+
+
 @pytest.mark.parametrize("url", ["log.sqlite", "mysql://host/name", "postgresql://[::1/name"])
 def test_a_db_that_is_no_url_of_postgresql_is_a_slip(run: Run, folder: Path, url: str) -> None:
     result = run("init", "--data", "log", "--db", url)
@@ -60,7 +135,7 @@ def test_a_server_that_is_not_there_leaves_nothing(run: Run, folder: Path, monke
     monkeypatch.setenv("PGPASSWORD", "")  # which the command sets for those it starts
     result = run("init", "--data", "log", "--db", "postgresql://user:hush-hush@127.0.0.1:1/name")
 
-    assert result.exit_code == 1
+    assert result.exit_code == 69
     assert "cannot be reached" in result.stderr
     assert "hush-hush" not in result.stderr
     assert list(folder.iterdir()) == []

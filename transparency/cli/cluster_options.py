@@ -17,7 +17,7 @@ from transparency.log.log import Log
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-def _mark_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path | str | None:
+def mark_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path | str | None:
     """A file, or the URL of a second database."""
     return value if value is None or value.startswith(_SCHEMES) else Path(value)
 
@@ -34,7 +34,7 @@ def cluster_options(function: click.decorators.FC) -> click.decorators.FC:
         help="With --db, after a standby was promoted: you checked that nothing was lost, and this is the tree.",
     )(function)  # fmt: skip
     return click.option(
-        "--watermark", callback=_mark_place, metavar="FILE|URL",
+        "--watermark", callback=mark_place, metavar="FILE|URL",
         help="The high-water mark: a file outside DIR, best on another disk, or, with --db, a second database "
         "that all nodes share. Default: a file beside DIR.",
     )(function)  # fmt: skip
@@ -54,6 +54,26 @@ def database_of(data: Path, db: str | None) -> str | None:
     return db or (Config.read(config).db if config.exists() else None)
 
 
+def check_cluster_flags(
+    data: Path, db: str | None, accept_failover: str | None, read_db: str | None, *, never_lead: bool
+) -> None:
+    """Before anything is made or opened."""
+    if database_of(data, db) is None:
+        if accept_failover is not None or never_lead or read_db is not None:
+            raise CommandError(
+                Exit.USAGE, "--accept-failover, --never-lead and --read-db go with a log in PostgreSQL: --db"
+            )
+    elif accept_failover is not None:
+        from transparency.log.cluster_open import parse_accepted
+
+        if parse_accepted(accept_failover) is None:
+            raise CommandError(
+                Exit.USAGE,
+                "--accept-failover is SIZE:ROOT, as the refusal names them",
+                "The root has 64 hexadecimal digits.",
+            )
+
+
 def open_served(
     data: Path,
     *,
@@ -67,20 +87,10 @@ def open_served(
 ) -> Log:
     """The log in *data*: as its owner, or as a node of those that serve it from one database."""
     if database_of(data, db) is None:
-        if accept_failover is not None or never_lead or read_db is not None:
-            raise CommandError(
-                Exit.USAGE, "--accept-failover, --never-lead and --read-db go with a log in PostgreSQL: --db"
-            )
         return Log.open(data, watermark=mark_file(watermark, db, data), passphrase=kept_passphrase())
     from transparency.log.cluster_open import open_node, parse_accepted
 
     accepted = None if accept_failover is None else parse_accepted(accept_failover)
-    if accept_failover is not None and accepted is None:
-        raise CommandError(
-            Exit.USAGE,
-            "--accept-failover is SIZE:ROOT, as the refusal names them",
-            "The root has 64 hexadecimal digits.",
-        )
     return open_node(
         data,
         db=db,

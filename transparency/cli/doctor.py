@@ -22,7 +22,7 @@ from transparency.cli.doctor_checks import (
 )
 from transparency.cli.errors import describe, one_line
 from transparency.cli.exits import Exit
-from transparency.cli.output import BAD, GOOD, UNSURE, out, print_json, safe
+from transparency.cli.output import BAD, GOOD, UNSURE, out, print_json, sentence
 from transparency.cli.settings import json_option, key_option, log_options
 from transparency.errors import TransparencyError
 
@@ -51,7 +51,7 @@ def command(
         findings.append(finding)
         if not as_json:
             style = _STYLES[finding.level]
-            out().print(f"[{style}]{finding.level:<4}[/]  {finding.title:<16} {safe(finding.detail)}")
+            out().print(f"[{style}]{finding.level:<4}[/]  {finding.title:<16} {sentence(finding.detail)}")
     if as_json:
         print_json([{"level": each.level, "check": each.title, "detail": each.detail} for each in findings])
     levels = {finding.level for finding in findings}

@@ -10,6 +10,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,7 @@ from yarl import URL
 from transparency.cli.connection import is_protected
 from transparency.cli.settings import config_path, read_config
 from transparency.errors import FolderOwnedError, TransparencyError
+from transparency.log import stores
 from transparency.log.folder import Config, Folder, Ownership
 
 Level = Literal["ok", "warn", "fail"]
@@ -91,7 +93,11 @@ def check_folder(data: Path) -> Iterator[Finding]:
     except TransparencyError as error:
         yield Finding("fail", "config.toml", str(error))
         return
-    if not config.watermark.exists():
+    if config.db is not None:
+        yield _database(folder, config.db)
+    if config.watermark_db is not None:
+        yield _shared_mark(config, config.watermark_db)
+    elif not config.watermark.exists():
         yield Finding("fail", "high-water mark", f"{config.watermark} is missing; the log will not start without it")
     elif config.watermark.is_relative_to(folder.path):
         yield Finding("warn", "high-water mark", f"{config.watermark} lies in the data folder; move it out")
@@ -103,6 +109,21 @@ def check_folder(data: Path) -> Iterator[Finding]:
         yield Finding("fail", "private keys", f"{folder.keys} holds none")
     for key in keys:
         yield _private("private key", key, 0o077, "chmod 600 it")
+
+
+def _database(folder: Folder, db: str) -> Finding:
+    try:
+        with closing(stores.open_for_reading(folder)) as store:
+            return Finding("ok", "database", f"{db} answers, with {store.tip().size} entries")
+    except TransparencyError as error:
+        return Finding("fail", "database", str(error))
+
+
+def _shared_mark(config: Config, url: str) -> Finding:
+    try:
+        return Finding("ok", "high-water mark", f"{url} has it, at size {stores.read_mark(config, url).size}")
+    except TransparencyError as error:
+        return Finding("fail", "high-water mark", str(error))
 
 
 def _owner(folder: Folder) -> Finding:

@@ -78,6 +78,11 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.JudgementStaleError, Exit.TRY_LATER, "The policy changed meanwhile; run the same command again."),
     (errors.RunningElsewhereError, Exit.TRY_LATER, "Use that folder, and put this copy out of reach."),
     (errors.FolderOwnedError, Exit.TRY_LATER, "Another process holds the folder; stop it, or talk to it instead."),
+    (errors.DatabaseUnreachableError, Exit.UNREACHABLE, "Is it running, and are host and port in the URL its own?"),
+    (
+        errors.DatabaseRefusedError, Exit.REFUSED,
+        "Name a user and a database that it knows; a password comes by PGPASSWORD, a passfile or the URL.",
+    ),
     (errors.LogUnusableError, Exit.NEGATIVE, ""),
     (errors.StoreError, Exit.INTERNAL, "`transparency log fsck --data DIR` checks what was kept."),
     (errors.WorkersError, Exit.INTERNAL, "The lines above say how each ended; `--workers 0` serves without them."),

@@ -8,10 +8,24 @@ from pathlib import Path
 import click
 
 from transparency.cli import access, export, log_keys, log_vkey, manifest, migrate, reindex
+from transparency.cli.cluster_options import mark_place
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
-from transparency.cli.output import BAD, GOOD, done, note, out, print_json, print_tree, progress, safe, timestamp, warn
+from transparency.cli.output import (
+    BAD,
+    GOOD,
+    done,
+    note,
+    out,
+    print_json,
+    print_tree,
+    progress,
+    safe,
+    sentence,
+    timestamp,
+    warn,
+)
 from transparency.cli.passphrases import kept_passphrase, new_kept_passphrase
 from transparency.cli.settings import data_option, json_option
 from transparency.log import backup as backups
@@ -64,10 +78,15 @@ def status(data: Path, as_json: bool) -> None:
 
 @command.command(epilog="\b\nExample: transparency log fsck --data ./log")
 @data_option(keys=False)
-@_WATERMARK
+@click.option(
+    "--watermark",
+    callback=mark_place,
+    metavar="FILE|URL",
+    help="The high-water mark, if it is elsewhere than config.toml says: a file or a database.",
+)
 @click.option("--no-mark", is_flag=True, help="For a copy whose mark is not at hand: do not ask for it.")
 @json_option()
-def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> None:
+def fsck(data: Path, watermark: Path | str | None, no_mark: bool, as_json: bool) -> None:
     """Recompute everything the log claims from what it stores. Exit 0 when clean, 1 when not.
 
     Reads only; works beside a running server. The high-water mark tells whether the folder is an older copy of its
@@ -89,7 +108,7 @@ def fsck(data: Path, watermark: Path | None, no_mark: bool, as_json: bool) -> No
     else:
         console = out()
         for finding in report.findings:
-            console.print(f"[{BAD}]✗[/] {safe(finding.where)}: {safe(finding.what)}")
+            console.print(f"[{BAD}]✗[/] {safe(finding.where)}: {sentence(finding.what)}")
         if report.clean:
             console.print(
                 f"[{GOOD}]✓[/] clean: {report.size} entries, {report.heads} heads, {report.artifacts} artifacts"

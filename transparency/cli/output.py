@@ -38,22 +38,22 @@ def safe(value: object) -> str:
     return escape(safe_text(value if isinstance(value, str) else str(value)))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     """One of our own, with names in it that somebody gave: a key or token among them is not repeated."""
     return escape(safe_text(redacted(text), LONGEST_LINE))
 
 
 def note(text: str) -> None:
     """A line for the person watching, on standard error."""
-    err().print(f"[{DIM}]{_sentence(text)}[/]")
+    err().print(f"[{DIM}]{sentence(text)}[/]")
 
 
 def warn(text: str) -> None:
-    err().print(f"[{UNSURE}]warning:[/] {_sentence(text)}")
+    err().print(f"[{UNSURE}]warning:[/] {sentence(text)}")
 
 
 def done(text: str) -> None:
-    err().print(f"[{GOOD}]✓[/] {_sentence(text)}")
+    err().print(f"[{GOOD}]✓[/] {sentence(text)}")
 
 
 def progress(what: str, *, quiet: bool = False) -> Progress:

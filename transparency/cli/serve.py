@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from transparency.cli.cluster_options import cluster_options, mark_file, open_served
+from transparency.cli.cluster_options import check_cluster_flags, cluster_options, mark_file, open_served
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, find_log, make_log, refuse_existing_log
@@ -99,6 +99,7 @@ def command(
     publish = publish_settings(checkpoint_interval, witness_policy, witness_quorum, witness_timeout)
     check_can_listen(host, port)
     check_can_append(access_log)
+    check_cluster_flags(data, db, accept_failover, read_db, never_lead=never_lead)
     _prepare(data, origin, iss, mark_file(watermark, db, data), db)
     log = open_served(
         data, db=db, watermark=watermark, accept_failover=accept_failover, never_lead=never_lead, read_db=read_db,

@@ -8,6 +8,7 @@ name the generation that was in force at its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,11 +21,11 @@ from transparency.log.documents import InForce, advance, bootstrap
 from transparency.log.durable import DurableFile
 from transparency.log.erased_check import check_erased
 from transparency.log.folder import Config, Folder
-from transparency.log.mark import Mark
+from transparency.log.mark import Mark, MarkValue
 from transparency.log.opening import check_mark
 from transparency.log.search_check import check_index
 from transparency.log.store import DOCUMENTS, Kind, Store, StoredEntry
-from transparency.log.stores import open_for_reading
+from transparency.log.stores import open_for_reading, read_mark
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
 from transparency.policy import keyset, operations
@@ -64,7 +65,7 @@ class FsckReport:
 
 
 def fsck(
-    data: Path, *, watermark: Path | None = None, without_mark: bool = False, progress: Progress | None = None
+    data: Path, *, watermark: Path | str | None = None, without_mark: bool = False, progress: Progress | None = None
 ) -> FsckReport:
     """Check the log in *data* as a whole.
 
@@ -82,7 +83,7 @@ def fsck(
             check = _Check(store, config, progress or _silent, report)
             check.run()
             if not without_mark:
-                check.mark(watermark or config.watermark)
+                check.mark(watermark or config.watermark_db or config.watermark)
             artifacts = ArtifactStore(folder.artifacts)
             _check_artifacts(artifacts, report)
             check_erased(store, artifacts, config.origin, report.add)
@@ -99,6 +100,11 @@ class _ReadOnlyFile(DurableFile):
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _read_file(path: Path, origin: str) -> MarkValue:
+    with contextlib.closing(Mark.open(path, origin, _ReadOnlyFile)) as mark:
+        return mark.value
 
 
 def _silent(_done: int, _total: int) -> None:
@@ -262,17 +268,12 @@ class _Check:
                 "heads", f"{self._heads_made} were signed, {self.report.heads} are stored; they are kept for ever"
             )
 
-    def mark(self, path: Path) -> None:
+    def mark(self, place: Path | str) -> None:
+        """In a file, or in the database at a URL."""
         self.report.mark_checked = True
         try:
-            mark = Mark.open(path, self._config.origin, _ReadOnlyFile)
-        except LogUnusableError as error:
-            self.report.add(MARK, str(error))
-            return
-        try:
+            value = read_mark(self._config, place) if isinstance(place, str) else _read_file(place, self._config.origin)
             # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
-            check_mark(self._store, self._store.tip(), mark.value, self._config.origin)
+            check_mark(self._store, self._store.tip(), value, self._config.origin)
         except TransparencyError as error:
             self.report.add(MARK, str(error))
-        finally:
-            mark.close()

@@ -11,6 +11,7 @@ A mark that moves to another database is closed in its row (``moved_to``), for g
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 
@@ -21,6 +22,7 @@ from transparency.log.mark import MarkValue, Moved, moved_away, named
 from transparency.log.postgres_connection import (
     BRIEF,
     LASTS,
+    READER,
     Connection,
     check_lasts,
     check_server,
@@ -79,16 +81,19 @@ class PostgresMark:
         self._read()
 
     @classmethod
-    def open(cls, url: str, origin: str, epoch: int, place: Place, first: MarkValue | None) -> PostgresMark:
+    def open(
+        cls, url: str, origin: str, epoch: int, place: Place, first: MarkValue | None, tip: MarkValue | None = None
+    ) -> PostgresMark:
         """The mark of *origin* for the leader of *epoch*. *first* is put there if there is none and there may be none.
 
-        Without a row, and without *first*, it is refused: the mark tells an old copy from the newest.
+        Without a row, and without *first*, it is refused, with the *tip* in the way out: the mark tells an old copy
+        from the newest.
         """
         mark = cls.reach(url, origin, epoch, place)
         try:
             if first is not None and not mark.exists and mark.moved is None:
                 mark.begin(first)
-            mark.check_there(None)
+            mark.check_there(tip)
         except BaseException:
             mark.close()
             raise
@@ -205,6 +210,25 @@ class PostgresMark:
 
     def _one(self, statement: LiteralString, *values: object) -> Any:  # noqa: ANN401 - a row
         return self._connection.execute(statement, values).fetchone()
+
+
+def read_mark(url: str, origin: str) -> MarkValue:
+    """The mark of *origin*, for who looks only: nothing is made, and a standby will do."""
+    with closing(connect(url, "transparency reader", READER)) as connection:
+        try:
+            row = connection.execute(
+                "SELECT size, root, moved_to, arrived FROM transparency_mark WHERE origin = %s", (origin,)
+            ).fetchone()
+        except psycopg.errors.UndefinedTable:
+            row = None
+        except psycopg.Error as error:
+            raise LogUnusableError(f"the high-water mark cannot be read: {words(error)}") from error
+    if row is None:
+        raise LogUnusableError(f"there is no high-water mark of {origin} in {without_password(url)}")
+    value = MarkValue(row[0], bytes(row[1]))
+    if row[2]:
+        raise moved_away(without_password(url), Moved(value, row[2], row[3]))
+    return value
 
 
 def _check_elsewhere(connection: Connection, place: Place) -> None:

@@ -6,15 +6,16 @@ breaks. So who writes looks at the settings that decide about it, each time it c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from transparency.errors import LogUnusableError
+from transparency.errors import DatabaseRefusedError, DatabaseUnreachableError, LogUnusableError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -24,6 +25,10 @@ NAME: Final = "transparency"
 # Whether what is written lasts: asked beside something else, for check_lasts.
 LASTS: Final = "current_setting('fsync'), current_setting('full_page_writes')"
 _SECRETS: Final = ("password", "sslpassword")
+# As the server and libpq say it, in English; in another language it is called unreachable, with their words.
+_REFUSED: Final = re.compile(
+    r"authentication failed|no password supplied|pg_hba\.conf|does not exist|permission denied|not permitted to log in"
+)
 _LONGEST: Final = 200
 
 
@@ -76,7 +81,13 @@ def connect(url: str, name: str, session: Session) -> Connection:
         )
         return psycopg.connect(info, autocommit=True)
     except psycopg.Error as error:
-        raise LogUnusableError(f"PostgreSQL cannot be reached at {without_password(url)}: {words(error)}") from error
+        raise _cannot_connect(without_password(url), words(error)) from error
+
+
+def _cannot_connect(url: str, reason: str) -> LogUnusableError:
+    if _REFUSED.search(reason):
+        return DatabaseRefusedError(f"PostgreSQL at {url} refused the connection: {reason}")
+    return DatabaseUnreachableError(f"PostgreSQL cannot be reached at {url}: {reason}")
 
 
 def passing(error: BaseException) -> bool:
@@ -138,14 +149,24 @@ def check_url(url: str) -> str:
     return url
 
 
+def check_primary(url: str) -> str:
+    """*url*, if it leads to the primary: of several hosts the first that answers may be a standby."""
+    said = conninfo_to_dict(check_url(url))
+    if "," in str(said.get("host", "")) and said.get("target_session_attrs") not in ("primary", "read-write"):
+        raise LogUnusableError(
+            "a URL with several hosts needs target_session_attrs=primary, to find the one to write to"
+        )
+    return url
+
+
 def without_password(url: str) -> str:
     """What may be written into a file or a message."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in _SECRETS]
-    return urlunsplit(
-        (parts.scheme, user.partition(":")[0] + at + host, parts.path, urlencode(query, quote_via=quote), "")
-    )
+    # Not urlunsplit, which leaves away the slashes before a host that is not there.
+    said = f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}"
+    return f"{said}?{urlencode(query, quote_via=quote)}" if query else said
 
 
 def password_of(url: str) -> str | None:
@@ -159,7 +180,9 @@ def words(error: BaseException) -> str:
         return error.diag.message_primary
     if isinstance(error, psycopg.OperationalError):
         # The last words of the first line are libpq's or the server's own, and of no URL.
-        line = str(error).partition("\n")[0].rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+        line = str(error).partition("\n")[0].rpartition("failed: ")[2]
+        for beginning in ("connection is bad:", "FATAL:", "fe_sendauth:"):
+            line = line.removeprefix(beginning).strip()
         if "resolve host" in line:  # a password that holds an @ ends in what is taken for the host
             return "its host is not known"
         return line[:_LONGEST] if line and line.isprintable() else "no connection"

@@ -53,8 +53,9 @@ def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark |
     from transparency.log.mark_postgres import PostgresMark  # noqa: PLC0415 - an extra
 
     _, here = cast("PostgresStore", store).places
-    first = MarkValue(tip.size, tip.root) if begins else None
-    return cast("Mark", PostgresMark.open(config.watermark_db, config.origin, tip.epoch, here, first))
+    value = MarkValue(tip.size, tip.root)
+    first = value if begins else None
+    return cast("Mark", PostgresMark.open(config.watermark_db, config.origin, tip.epoch, here, first, value))
 
 
 def open_to_fill(folder: Folder, db: str | None) -> Store:
@@ -99,12 +100,20 @@ def named(db: str | None) -> str | None:
     return postgres_connection.without_password(postgres_connection.check_url(db))
 
 
+def read_mark(config: Config, url: str) -> MarkValue:
+    """The mark in the database *url*, for who looks only."""
+    _postgres()
+    from transparency.log import mark_postgres  # noqa: PLC0415 - an extra
+
+    return mark_postgres.read_mark(url, config.origin)
+
+
 def keep_password(db: str) -> None:
     """Leave the password in *db* to this process and those it starts, in libpq's way."""
     _postgres()
     from transparency.log import postgres_connection  # noqa: PLC0415 - an extra
 
-    password = postgres_connection.password_of(db)
+    password = postgres_connection.password_of(postgres_connection.check_primary(db))
     if password is not None:
         os.environ["PGPASSWORD"] = password
 
