@@ -56,6 +56,7 @@ def test_all_lines_are_checked_or_the_last_are_shown(run: Run, log: Path) -> Non
     assert run("log", "access", "--data", log, "--verify", "--last", "1").exit_code == 64
 
 
+@pytest.mark.sqlite_file
 def test_a_backup_takes_the_access_log_along_and_a_restored_log_goes_on_with_it(good: Run, log: Path) -> None:
     good("log", "backup", "--data", log, "--out", "copy", "--with-keys")
     good("log", "restore", "--from", "copy", "--data", "again")

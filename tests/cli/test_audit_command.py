@@ -25,6 +25,7 @@ def thumbprint(log: Path) -> str:
     return Config.read(log / "config.toml").policy_key.hex()
 
 
+@pytest.mark.sqlite_file
 def test_a_copy_of_the_folder_is_audited_without_keys_and_configuration(good: Run, log: Path, folder: Path) -> None:
     (folder / "copy").mkdir()
     shutil.copy(log / "log.sqlite", folder / "copy")
@@ -39,6 +40,7 @@ def test_a_copy_of_the_folder_is_audited_without_keys_and_configuration(good: Ru
     assert body["findings"] == []
 
 
+@pytest.mark.sqlite_file
 def test_a_flipped_byte_is_named_and_exits_1(run: Run, log: Path) -> None:
     key = thumbprint(log)
     flip(log, 2)

@@ -59,6 +59,7 @@ def test_two_folders_serve_one_log_and_one_of_them_leads(folder: Path, good: Run
         assert b"does not lead" in elsewhere.stderr
 
 
+@pytest.mark.sqlite_file
 @pytest.mark.parametrize(
     "flags",
     [

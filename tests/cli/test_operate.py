@@ -149,6 +149,7 @@ def test_status_tells_size_and_generation_of_a_folder_and_of_a_running_server(
     assert owned["size"] >= 3
 
 
+@pytest.mark.sqlite_file
 def test_fsck_is_0_when_clean_and_1_when_a_byte_is_wrong(good: Run, run: Run, log: Path) -> None:
     good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
     good("log", "fsck", "--data", log)
@@ -178,6 +179,7 @@ def test_fsck_of_a_copy_without_its_mark_is_clean_and_says_that_it_may_be_old(go
     assert run("log", "fsck", "--data", log, "--no-mark", "--watermark", "x").exit_code == 64
 
 
+@pytest.mark.sqlite_file
 def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, log: Path) -> None:
     good("log", "backup", "--data", log, "--out", "old", "--with-keys")
     good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
@@ -195,6 +197,7 @@ def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, l
     assert run("log", "restore", "--from", "missing", "--data", "other").exit_code == 66
 
 
+@pytest.mark.sqlite_file
 def test_a_backup_without_keys_says_that_they_are_missing(good: Run, run: Run, log: Path) -> None:
     good("log", "backup", "--data", log, "--out", "copy")
     log.rename("gone")
@@ -206,6 +209,7 @@ def test_a_backup_without_keys_says_that_they_are_missing(good: Run, run: Run, l
     assert not log.exists()
 
 
+@pytest.mark.sqlite_file
 def test_an_old_backup_may_begin_a_new_log_with_the_same_issuers(good: Run, log: Path) -> None:
     good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
     good("log", "backup", "--data", log, "--out", "copy")

@@ -102,6 +102,7 @@ def test_what_changes_a_snapshot_says_that_it_cannot(run: Run, snapshot: Path) -
         assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.sqlite_file
 def test_a_snapshot_in_the_middle_of_a_write_is_to_be_copied(run: Run, good: Run, place: Path) -> None:
     good("init", "--data", place / "log")
     (place / "log" / "log.sqlite-wal").write_bytes(b"x" * 5000)

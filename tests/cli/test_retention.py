@@ -64,6 +64,7 @@ def asked(good: Run, made: Erasing) -> Callable[..., Any]:
     return ask
 
 
+@pytest.mark.sqlite_file
 def test_what_is_due_is_planned_then_erased_and_the_holder_can_still_verify(
     good: Run, run: Run, made: Erasing, asked: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -227,6 +227,7 @@ def test_a_log_whose_disk_is_not_mounted_is_not_replaced_by_a_new_one(
         assert mark.name in anew.stderr
 
 
+@pytest.mark.sqlite_file
 def test_commands_on_a_copy_of_a_running_log_say_that_it_runs_elsewhere(tmp_path: Path) -> None:
     with serving(tmp_path, "--open") as served:
         # The search index is derived, and its journal may go while it is being copied.
@@ -311,6 +312,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.sqlite_file
 def test_a_disk_without_space_is_said_in_one_line(good: Run, run: Run, folder: Path) -> None:
     good("init", "--data", "log")
     good("token", "create", "--data", "log")
@@ -327,6 +329,7 @@ def test_a_disk_without_space_is_said_in_one_line(good: Run, run: Run, folder: P
     assert not (folder / "copy").exists()
 
 
+@pytest.mark.sqlite_file
 @pytest.mark.parametrize("size", [0, 1000, 20_000, 60_000])
 def test_a_log_that_does_not_fit_on_the_disk_is_73_and_is_not_made(run: Run, folder: Path, size: int) -> None:
     with largest_file(size):

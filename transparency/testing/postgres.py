@@ -40,7 +40,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "fsync": "on",
     "listen_addresses": "127.0.0.1",
     "log_statement": "none",
-    "max_connections": "60",
+    "max_connections": "200",
     "max_wal_size": "256MB",
     "shared_buffers": "64MB",
     "timezone": "UTC",
