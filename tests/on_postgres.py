@@ -43,8 +43,9 @@ def _create_in_postgres(folder: Folder, db: str | None) -> str | None:
     return _create(folder, _new_database() if db is None else db)
 
 
-def _wanted() -> bool:
-    return stores.create_store is _create_in_postgres
+def store_wanted() -> str:
+    """Where the test that runs has its logs: postgres, or sqlite."""
+    return "postgres" if stores.create_store is _create_in_postgres else "sqlite"
 
 
 def begin(item: pytest.Item) -> None:
@@ -72,7 +73,7 @@ def end(item: pytest.Item, following: pytest.Item | None) -> None:
 def with_database(words: Sequence[str | Path], cwd: Path) -> list[str]:
     """The words of a command; one that makes a log is told to make it in a database."""
     said = [str(word) for word in words]
-    if not _wanted() or "--db" in said or said[0] not in ("init", "serve") or "--data" not in said[:-1]:
+    if store_wanted() == "sqlite" or "--db" in said or said[0] not in ("init", "serve") or "--data" not in said[:-1]:
         return said
     data = cwd / said[said.index("--data") + 1]
     return said if Folder(data).exists() else [*said, "--db", _new_database()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,13 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.on_postgres import copy_folder
+from tests.on_postgres import copy_folder, making, store_wanted
 from transparency.testing import FakeClock, MadeLog, make_log
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> MadeLog:
-    return make_log(tmp_path_factory.mktemp("template") / "log")
+def template_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], MadeLog]:
+    """By where its tree is: tests about SQLite's file have it in one, whatever the others have."""
+
+    @functools.cache
+    def make(store: str) -> MadeLog:
+        with making("session"):
+            return make_log(tmp_path_factory.mktemp(f"template-{store}") / "log")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def template(template_in: Callable[[str], MadeLog]) -> MadeLog:
+    """For what a module makes of it once."""
+    return template_in(store_wanted())
 
 
 @pytest.fixture
@@ -47,6 +61,6 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def made(template: MadeLog, copy_of: Callable[[MadeLog, str], MadeLog]) -> MadeLog:
+def made(template_in: Callable[[str], MadeLog], copy_of: Callable[[MadeLog, str], MadeLog]) -> MadeLog:
     """A log with its own two entries and one issuer."""
-    return copy_of(template, "made")
+    return copy_of(template_in(store_wanted()), "made")

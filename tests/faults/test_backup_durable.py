@@ -29,6 +29,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
+@pytest.mark.sqlite_file
 def test_keys_and_config_of_a_backup_and_of_a_restored_log_are_synced(
     made: MadeLog, tmp_path: Path, synced: set[str]
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.faults.ensemble import copy_of
 from tests.faults.following import Followed, followed
 from tests.faults.test_follower import register, size_of
@@ -51,6 +53,7 @@ async def convicted(found: Followed) -> str:
     return await asyncio.to_thread(found.group.command, "verify", evidence, *keys)
 
 
+@pytest.mark.sqlite_file
 async def test_a_statement_that_was_tampered_with_in_the_database(tmp_path: Path) -> None:
     async with cosigned_once(tmp_path) as (found, size):
         entry = await register(found, found.group.made.issuer.sign(b"to be tampered with"))
@@ -80,6 +83,7 @@ async def test_a_statement_that_was_smuggled_past_admission(tmp_path: Path) -> N
     assert not period.cosigned
 
 
+@pytest.mark.sqlite_file
 async def test_an_entry_that_was_erased_without_a_statement(tmp_path: Path) -> None:
     """REG-20: it is gone, and no order stands on the log."""
     async with cosigned_once(tmp_path) as (found, size):
@@ -94,6 +98,7 @@ async def test_an_entry_that_was_erased_without_a_statement(tmp_path: Path) -> N
     assert period.not_available == {"erased": 1}
 
 
+@pytest.mark.sqlite_file
 async def test_an_entry_that_the_log_does_not_give(tmp_path: Path) -> None:
     async with cosigned_once(tmp_path) as (found, size):
         await register(found, found.group.made.issuer.sign(b"one"))
@@ -164,6 +169,7 @@ async def test_a_log_that_shows_another_smaller_tree(tmp_path: Path) -> None:
     assert "Convicted of a fork" in said
 
 
+@pytest.mark.sqlite_file
 async def test_misbehaviour_is_not_forgotten_when_the_log_goes_on(tmp_path: Path) -> None:
     async with cosigned_once(tmp_path) as (found, size):
         await register(found, found.group.made.issuer.sign(b"to be tampered with"))

@@ -29,6 +29,8 @@ from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Entry, Statement
 from transparency.testing import FakeClock, MadeLog
 
+pytestmark = pytest.mark.sqlite_file
+
 DATABASE, WAL, MARK = "log.sqlite", "log.sqlite-wal", "mark"
 BATCHES = 44
 # Where a slot of the mark has its size: after the magic and the origin's hash (transparency/log/mark.py).

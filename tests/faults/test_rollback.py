@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.on_postgres import copy_folder, store_wanted
 from transparency.errors import FolderOwnedError, LogUnusableError, StoreError
 from transparency.log.backup import backup, restore
 from transparency.log.mark import Mark, MarkValue
@@ -23,6 +24,7 @@ CopyOf = Callable[[MadeLog, str], MadeLog]
 TO_DO = "Put the newest copy back, or start a new log with `transparency log restore --new-origin`"
 
 
+@pytest.mark.sqlite_file
 async def test_an_old_database_is_refused(made: MadeLog, tmp_path: Path) -> None:
     await _register(made, range(5))
     shutil.copy(made.data / "log.sqlite", tmp_path / "old.sqlite")
@@ -34,7 +36,7 @@ async def test_an_old_database_is_refused(made: MadeLog, tmp_path: Path) -> None
 
 async def test_a_whole_old_folder_is_refused(made: MadeLog, tmp_path: Path) -> None:
     await _register(made, range(300))
-    shutil.copytree(made.data, tmp_path / "old")
+    copy_folder(made.data, tmp_path / "old")
     await _register(made, [300])
     shutil.rmtree(made.data)
     shutil.copytree(tmp_path / "old", made.data)
@@ -42,6 +44,7 @@ async def test_a_whole_old_folder_is_refused(made: MadeLog, tmp_path: Path) -> N
     _refused(made, "has 302 entries, but had 303 when it last ran", TO_DO)
 
 
+@pytest.mark.sqlite_file
 @pytest.mark.parametrize("more", [3, 300], ids=["just larger", "larger across a tile"])
 async def test_a_divergent_database_is_refused_however_large_it_is(made: MadeLog, copy_of: CopyOf, more: int) -> None:
     await _register(made, range(5))
@@ -54,6 +57,7 @@ async def test_a_divergent_database_is_refused_however_large_it_is(made: MadeLog
     _refused(made, "differs from the one that last ran: at size 10 its root is another", TO_DO)
 
 
+@pytest.mark.sqlite_file
 async def test_a_divergent_database_of_the_same_size_is_refused(made: MadeLog, copy_of: CopyOf) -> None:
     twin = copy_of(made, "twin")
     await _register(made, [1])
@@ -66,7 +70,7 @@ async def test_a_divergent_database_of_the_same_size_is_refused(made: MadeLog, c
 async def test_a_copy_of_the_folder_cannot_run_beside_the_original(made: MadeLog, tmp_path: Path) -> None:
     """Both would pass every check against the one mark, and give two histories under one name."""
     await _register(made, range(3))
-    shutil.copytree(made.data, tmp_path / "copy")
+    copy_folder(made.data, tmp_path / "copy")
     beside = MadeLog(tmp_path / "copy", made.watermark, made.issuer, made.clock)
     async with running(made) as log:
         with pytest.raises(FolderOwnedError, match="mark"):
@@ -76,6 +80,7 @@ async def test_a_copy_of_the_folder_cannot_run_beside_the_original(made: MadeLog
     _refused(beside, "has 5 entries, but had 6 when it last ran")
 
 
+@pytest.mark.sqlite_file
 async def test_a_backup_is_not_restored_while_the_log_runs(made: MadeLog, tmp_path: Path) -> None:
     async with running(made) as log:
         await log.register(made.issuer.sign(b"x"))
@@ -98,7 +103,8 @@ async def test_a_missing_mark_is_refused_once_anything_was_registered(made: Made
     await _register(made, [1])
     made.watermark.unlink()
 
-    _refused(made, "is missing", "--watermark", "--accept-missing-mark")
+    way_out = "--accept-missing-mark" if store_wanted() == "sqlite" else "--accept-failover"
+    _refused(made, "is missing", "--watermark", way_out)
     assert not made.watermark.exists(), "a start does not make a mark that was lost"
 
 
@@ -176,6 +182,7 @@ async def test_a_crash_between_commit_and_mark_opens_and_brings_the_mark_up(made
 # -- the database itself ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_file
 async def test_a_database_damaged_in_the_middle_is_refused_and_not_guessed_at(made: MadeLog) -> None:
     await _register(made, range(600))
     database = made.data / "log.sqlite"
@@ -187,6 +194,7 @@ async def test_a_database_damaged_in_the_middle_is_refused_and_not_guessed_at(ma
         made.open()
 
 
+@pytest.mark.sqlite_file
 async def test_a_database_cut_short_is_refused(made: MadeLog) -> None:
     await _register(made, range(600))
     database = made.data / "log.sqlite"
@@ -199,7 +207,7 @@ async def test_a_database_cut_short_is_refused(made: MadeLog) -> None:
 async def test_a_refused_folder_can_be_put_right_and_opened(made: MadeLog, tmp_path: Path) -> None:
     """A refusal holds no lock and changes nothing that the newest copy would miss."""
     await _register(made, range(3))
-    shutil.copytree(made.data, tmp_path / "old")
+    copy_folder(made.data, tmp_path / "old")
     await _register(made, [3])
     shutil.move(made.data, tmp_path / "newest")
     shutil.copytree(tmp_path / "old", made.data)

@@ -22,6 +22,8 @@ from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement
 from transparency.testing import MadeLog
 
+pytestmark = pytest.mark.sqlite_file  # PostgreSQL's are in tests/log/test_postgres_store.py
+
 
 class _AtBarrier(SqliteStore):
     """Waits, with its batch computed and its head signed, until the other is there too."""
