@@ -36,10 +36,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         on_postgres.end(item, nextitem)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
-    with on_postgres.making(fixturedef.scope):
-        return (yield)
+def pytest_configure(config: pytest.Config) -> None:
+    # A conftest below the root is not asked about fixtures of the session; a plugin is.
+    config.pluginmanager.register(on_postgres, "on_postgres")
 
 
 @pytest.fixture

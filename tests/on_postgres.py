@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from transparency.log import stores
 from transparency.log.folder import Config, Folder
 from transparency.testing.postgres import shared_server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
 
 ASKED = os.environ.get("TRANSPARENCY_TEST_STORE") == "postgres"
 
@@ -62,6 +58,12 @@ def making(scope: str) -> Iterator[None]:
         yield
     finally:
         _scopes.pop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    with making(fixturedef.scope):
+        return (yield)
 
 
 def end(item: pytest.Item, following: pytest.Item | None) -> None:
