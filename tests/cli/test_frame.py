@@ -168,6 +168,8 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.RefusedError("x"), Exit.REFUSED),
     (errors.OverloadedError("x"), Exit.TRY_LATER),
     (errors.NotLeadingError("x"), Exit.TRY_LATER),
+    (errors.DatabaseUnreachableError("x"), Exit.UNREACHABLE),
+    (errors.DatabaseRefusedError("x"), Exit.REFUSED),
     (errors.JudgementStaleError("x"), Exit.TRY_LATER),
     (errors.FolderOwnedError("x"), Exit.TRY_LATER),
     (errors.RunningElsewhereError("x"), Exit.TRY_LATER),

@@ -10,8 +10,9 @@ import click
 
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
+from transparency.cli.folders import find_log
 from transparency.cli.passphrases import kept_passphrase
-from transparency.log.folder import Config, Folder
+from transparency.log.folder import Config
 from transparency.log.log import Log
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -50,8 +51,8 @@ def mark_file(watermark: Path | str | None, db: str | None, data: Path) -> Path 
 
 
 def database_of(data: Path, db: str | None) -> str | None:
-    config = Folder(data.absolute()).config
-    return db or (Config.read(config).db if config.exists() else None)
+    folder = find_log(data)
+    return db or (Config.read(folder.config).db if folder is not None and folder.config.exists() else None)
 
 
 def check_cluster_flags(
