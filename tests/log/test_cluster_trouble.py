@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -14,6 +15,9 @@ from tests.log.clusters import MadeCluster, database, make_cluster
 from tests.log.test_cluster import nodes, until
 from transparency.errors import LogUnusableError, OverloadedError, StoreError
 from transparency.log.cluster_trouble import KEPT_SECONDS, Trouble
+from transparency.log.opening import check_tip
+from transparency.log.postgres import PostgresStore
+from transparency.log.postgres_connection import passing
 from transparency.server.operations import why_not_ready
 from transparency.testing import FakeClock
 
@@ -75,6 +79,32 @@ async def test_a_node_whose_database_is_refused_says_what_is_wrong_with_it(
         with pytest.raises(OverloadedError, match="synchronous_commit=off"):
             await log.register(cluster.made.issuer.sign(b"not here"))
         assert sum("synchronous_commit=off" in record.message for record in caplog.records) <= 1
+
+
+class EndsAtTheTree(PostgresStore):
+    """Its server ends its sessions when the first tile is read."""
+
+    url: str
+
+    def tile(self, level: int, index: int) -> bytes | None:
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ends'"
+        with psycopg.connect(self.url, autocommit=True) as session:
+            session.execute(end)
+        return super().tile(level, index)
+
+
+def test_a_server_that_goes_away_while_the_tree_is_read_is_a_passing_trouble(cluster: MadeCluster) -> None:
+    """The session's end is two causes below what is said: a node that took it for the tree's fault would be gone."""
+    with closing(EndsAtTheTree(cluster.url, "ends")) as store:
+        store.url = cluster.url
+        with pytest.raises(LogUnusableError, match="right edge cannot be read") as away:
+            check_tip(store, store.tip())
+    with closing(PostgresStore(cluster.url)) as store, psycopg.connect(cluster.url, autocommit=True) as session:
+        session.execute("DELETE FROM tiles")
+        with pytest.raises(LogUnusableError, match="right edge cannot be read") as damaged:
+            check_tip(store, store.tip())
+
+    assert [passing(away.value), passing(damaged.value)] == [True, False]
 
 
 def test_trouble_is_told_when_it_is_another_and_known_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:

@@ -91,8 +91,14 @@ def _cannot_connect(url: str, reason: str) -> LogUnusableError:
 
 
 def passing(error: BaseException) -> bool:
-    """Whether it is a server that cannot be reached, now: that may be mended without anybody doing anything here."""
-    return isinstance(error.__cause__, psycopg.OperationalError)
+    """Whether it is a server that cannot be reached, now: that may be mended without anybody doing anything here.
+
+    Who reads through a store says what failed in words of its own, so the server's may be several causes below.
+    """
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, psycopg.OperationalError):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def check_server(connection: Connection, *, writes: bool) -> None:
