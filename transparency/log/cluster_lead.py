@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from transparency.errors import TipMovedError
 from transparency.log.appender import Appender, Clock
@@ -20,8 +20,12 @@ from transparency.log.folder import Config, Folder
 from transparency.log.lease_table import Taken, failed_over
 from transparency.log.mark import Mark, MarkValue, check_outside, retire
 from transparency.log.mark_moving import IntoDatabase
+from transparency.log.mark_named import check_file
 from transparency.log.opening import INIT_SIZE, check_mark, make_ready, missing_mark, wanted_key
 from transparency.log.store import Store, Tip
+
+if TYPE_CHECKING:
+    from transparency.log.postgres import PostgresStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +116,14 @@ def _open_mark(folder: Folder, config: Config, store: Store, taken: Taken, vouch
     value = MarkValue(tip.size, tip.root)
     vouched = accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)
 
+    database = cast("PostgresStore", store)
+    named = database.named_mark()
+
     def check(mark: MarkValue) -> None:
         check_mark(store, tip, mark, config.origin)
 
     if vouching.url is None:
+        check_file(named)
         begin_file(folder, config, store, tip, vouching)
         mark = Mark.open(vouching.file, config.origin)
         if isinstance(vouching.leaving, Path):
@@ -129,9 +137,15 @@ def _open_mark(folder: Folder, config: Config, store: Store, taken: Taken, vouch
         return mark
     moving = IntoDatabase(
         vouching.url, config.origin, tip.epoch, taken.now, file=vouching.file, leaving=vouching.leaving,
-        vouched=vouched,
+        named=named, vouched=vouched,
     )  # fmt: skip
-    return cast("Mark", moving.open(value, check, may_begin=tip.size == INIT_SIZE))
+    shared = moving.open(value, check, may_begin=tip.size == INIT_SIZE)
+    try:
+        database.name_mark(shared.named, tip.epoch)
+    except BaseException:
+        shared.close()
+        raise
+    return cast("Mark", shared)
 
 
 def begin_file(folder: Folder, config: Config, store: Store, tip: Tip, vouching: Vouching) -> None:

@@ -15,7 +15,8 @@ from transparency.log import stores
 from transparency.log.cluster import ClusterLog
 from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching, begin_file
 from transparency.log.folder import Config, Folder, Passphrase
-from transparency.log.mark import Mark
+from transparency.log.mark import Mark, MarkValue
+from transparency.log.mark_named import check_file, check_same
 from transparency.log.mark_postgres import SAME_SERVER, PostgresMark
 from transparency.log.opening import check_mark, refuse_file
 from transparency.log.postgres import PostgresStore
@@ -84,14 +85,19 @@ class ServedNode(ClusterLog):
     def check_mark(self, vouching: Vouching) -> None:
         """What can be known of the mark before this node leads. Found out then, it would stop amid its work."""
         store, config = self._store, self._parts.config
+        named = cast("PostgresStore", store).named_mark()
         if vouching.url is None:
+            check_file(named)
             begin_file(self._parts.folder, config, store, store.tip(), vouching)
             Mark.open(vouching.file, config.origin).close()
             return
         here = cast("PostgresStore", store).place()
         with closing(PostgresMark.reach(vouching.url, config.origin, 0, here)) as mark:
             if mark.exists:
-                check_mark(store, store.tip(), mark.value, config.origin)
+                tip = store.tip()
+                check_mark(store, tip, mark.value, config.origin)
+                if vouching.leaving is None and vouching.accepted is None:
+                    check_same(named, [mark.id], mark.name, MarkValue(tip.size, tip.root))
 
     def leave(self) -> None:
         """Instead of a start."""

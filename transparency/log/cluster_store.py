@@ -23,8 +23,8 @@ _CLOSE_SECONDS: Final = 5.0
 # Longer than any statement may take.
 _UNUSED_SECONDS: Final = 60.0
 _WRITES: Final = frozenset(
-    {"commit", "intake_add", "intake_fail", "intake_remove", "intake_forget", "erase", "scrub", "note_erased"}
-)
+    ("commit", "intake_add", "intake_fail", "intake_remove", "intake_forget", "erase", "scrub", "note_erased")
+) | {"name_mark"}
 OpenStore = Callable[[], Store]
 _logger = logging.getLogger("transparency.cluster")
 

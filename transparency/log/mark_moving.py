@@ -6,10 +6,12 @@ closed where it was:
 1. the old mark is held, and it and the new one, if there is one, are compared with the tree;
 2. the old one is closed: "on its way to the new place". From here on nobody goes on from it;
 3. the new one begins, with the tip;
-4. the old one says "arrived".
+4. the old one says "arrived";
+5. the log's database names the new one (mark_named.py), before anything is released.
 
 A crash after 2 leaves neither good, and a message that says how to finish it: name the new place again. Only a mark
-that is still on its way lets one begin there. After 4 a new place that lost its mark is refused like any other.
+that is still on its way lets one begin there. After 4 a new place that lost its mark is refused like any other. Where
+the log's database names a mark, none but that one moves: a file that was left somewhere vouches for nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from transparency.errors import TransparencyError
 from transparency.log.mark import Check, Mark, MarkValue, Moved, bearer_of, do_without
+from transparency.log.mark_named import NamedMark, check_same
 from transparency.log.mark_postgres import Place, PostgresMark
 
 
@@ -26,14 +29,24 @@ class IntoDatabase:
     """How the leader of *epoch* comes to the mark in the database *url*, from wherever the mark was.
 
     *file* is this machine's mark, which may be there; *leaving* is the place that the configuration names, where it is
-    another than *url*. *vouched* is the operator's word for the tip: then old marks that are away are done without.
+    another than *url*; *named* is the mark that the log's database names. *vouched* is the operator's word for the tip:
+    then old marks that are away are done without.
     """
 
     def __init__(
-        self, url: str, origin: str, epoch: int, here: Place, *, file: Path, leaving: Path | str | None, vouched: bool
+        self,
+        url: str,
+        origin: str,
+        epoch: int,
+        here: Place,
+        *,
+        file: Path,
+        leaving: Path | str | None,
+        named: NamedMark | None,
+        vouched: bool,
     ) -> None:
         self._url, self._origin, self._epoch, self._here = url, origin, epoch, here
-        self._file, self._leaving, self._vouched = file, leaving, vouched
+        self._file, self._leaving, self._named, self._vouched = file, leaving, named, vouched
 
     def open(self, tip: MarkValue, check: Check, *, may_begin: bool) -> PostgresMark:
         new = PostgresMark.reach(self._url, self._origin, self._epoch, self._here)
@@ -57,6 +70,10 @@ class IntoDatabase:
             cut_short = new.moved is not None and not new.moved.arrived and self._vouched
             if not (fresh or cut_short or any(_is_good(old.moved) for old in olds)):
                 new.check_there(tip)
+        if not self._vouched:
+            ids = [each.id for each in (new, *olds) if isinstance(each, PostgresMark)]
+            check_same(self._named, ids, new.name, tip)
+        if not new.exists:
             for old in olds:
                 if old.moved is None:
                     old.leave(new.name, arrived=False)

@@ -6,7 +6,8 @@ and timeline the log's own database was then. It must not be the log's own datab
 Each write names the value it follows, and moves the row up from that one alone. So two leaders of one log, be it that a
 copy of its database runs somewhere, cannot both go on: the second one's write changes nothing, and that stops it.
 
-A mark that moves to another database is closed in its row (``moved_to``), for good (mark_moving.py).
+A mark that moves to another database is closed in its row (``moved_to``), for good (mark_moving.py). Each that begins
+has a number of its own (``id``), by which the log's database knows it (mark_named.py).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 import psycopg
 
 from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
 from transparency.log.mark import MarkValue, Moved, moved_away, named
+from transparency.log.mark_named import NamedMark
 from transparency.log.postgres_connection import (
     BRIEF,
     LASTS,
@@ -39,20 +42,22 @@ _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS transparency_mark (
         origin text PRIMARY KEY, size bigint NOT NULL, root bytea NOT NULL, epoch bigint NOT NULL,
         server numeric NOT NULL, timeline bigint NOT NULL,
-        moved_to text NOT NULL DEFAULT '', arrived boolean NOT NULL DEFAULT false)
+        moved_to text NOT NULL DEFAULT '', arrived boolean NOT NULL DEFAULT false,
+        id uuid NOT NULL DEFAULT gen_random_uuid())
 """
 _COLUMNS: Final = """
     ALTER TABLE transparency_mark ADD COLUMN IF NOT EXISTS moved_to text NOT NULL DEFAULT '',
-        ADD COLUMN IF NOT EXISTS arrived boolean NOT NULL DEFAULT false
+        ADD COLUMN IF NOT EXISTS arrived boolean NOT NULL DEFAULT false,
+        ADD COLUMN IF NOT EXISTS id uuid NOT NULL DEFAULT gen_random_uuid()
 """
 _HAS_COLUMNS: Final = """
-    SELECT count(*) = 2 FROM pg_attribute WHERE attrelid = to_regclass('transparency_mark')
-        AND attname IN ('moved_to', 'arrived') AND NOT attisdropped
+    SELECT count(*) = 3 FROM pg_attribute WHERE attrelid = to_regclass('transparency_mark')
+        AND attname IN ('moved_to', 'arrived', 'id') AND NOT attisdropped
 """
 _BEGIN: Final = """
     INSERT INTO transparency_mark VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (origin) DO UPDATE
         SET size = excluded.size, root = excluded.root, epoch = greatest(excluded.epoch, transparency_mark.epoch),
-            server = excluded.server, timeline = excluded.timeline, moved_to = '', arrived = false
+            server = excluded.server, timeline = excluded.timeline, moved_to = '', arrived = false, id = excluded.id
         WHERE transparency_mark.moved_to <> '' AND transparency_mark.size <= excluded.size
 """
 
@@ -77,6 +82,7 @@ class PostgresMark:
         # Whether there is a row, and one that is not closed.
         self.exists = False
         self.moved: Moved | None = None
+        self.id: UUID | None = None
         self.value, self.written_at = MarkValue(0, b""), place
         self._read()
 
@@ -150,14 +156,20 @@ class PostgresMark:
         elif self._one(_HAS_COLUMNS) != (True,):
             self._connection.execute(_COLUMNS)
         row = self._one(
-            "SELECT size, root, server, timeline, moved_to, arrived FROM transparency_mark WHERE origin = %s",
+            "SELECT size, root, server, timeline, moved_to, arrived, id FROM transparency_mark WHERE origin = %s",
             self._origin,
         )
         if row is None:
             return
         self.value, self.written_at = MarkValue(row[0], bytes(row[1])), Place(int(row[2]), row[3])
         self.moved = Moved(self.value, row[4], row[5]) if row[4] else None
-        self.exists = self.moved is None
+        self.exists, self.id = self.moved is None, row[6]
+
+    @property
+    def named(self) -> NamedMark:
+        """As the log's database names it."""
+        assert self.id is not None  # noqa: S101 - check_there
+        return NamedMark(self.id, self.name)
 
     def own(self) -> None:
         """From here on a leader of an older epoch writes it no more."""

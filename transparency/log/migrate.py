@@ -90,7 +90,10 @@ def _into(
             to_store = stores.open_store(making, db)
             try:
                 # Durable, and with it all that was written before it.
-                _compare(from_store, to_store, to_store.take_over(), tip, progress)
+                now = to_store.take_over()
+                _compare(from_store, to_store, now, tip, progress)
+                if config.db is not None and db is not None:
+                    stores.carry_named_mark(from_store, to_store, now)
             finally:
                 to_store.close()
             copy_beside(old, making, with_keys=True)

@@ -27,6 +27,7 @@ from transparency.log import (
     postgres_rows,
     postgres_schema,
 )
+from transparency.log.mark_named import NamedMark
 from transparency.log.mark_postgres import Place
 from transparency.log.postgres_connection import (
     NAME,
@@ -46,6 +47,9 @@ from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
 
 _FETCH: Final = 64
+_NAME_MARK: Final = (
+    "INSERT INTO mark VALUES (1, %s, %s) ON CONFLICT (one) DO UPDATE SET id = excluded.id, place = excluded.place"
+)
 _CAS: Final = "UPDATE tip SET size = %s, root = %b WHERE size = %s AND root = %b AND epoch = %s"
 _TILES: Final = (
     "INSERT INTO tiles SELECT * FROM unnest(%s::smallint[], %s::bigint[], %b::bytea[])"
@@ -187,6 +191,20 @@ class PostgresStore(SqlReads):
     def place(self) -> Place:
         """Where the database was when this store was opened, to write."""
         return self.places[1]
+
+    def named_mark(self) -> NamedMark | None:
+        """The mark that all nodes share, if they do (mark_named.py)."""
+        row = self._one("SELECT id, place FROM mark")
+        return NamedMark(*row) if row else None
+
+    def name_mark(self, mark: NamedMark, epoch: int) -> None:
+        """For the leader of *epoch*, before it releases anything."""
+        if mark == self.named_mark():
+            return
+        with self._transaction() as run:
+            if run("SELECT 1 FROM tip WHERE epoch = %s FOR UPDATE", (epoch,)).fetchone() is None:
+                raise TipMovedError("another node has taken the lease meanwhile")
+            run(_NAME_MARK, (mark.id, mark.place))
 
     def check_nobody_leads(self) -> None:
         """Whether somebody has the lease at this moment is known by the database's clock (lease_table.py)."""

@@ -56,7 +56,13 @@ _M001: Final = """
                         published bigint NOT NULL) WITH (fillfactor = 10);
 """
 
-MIGRATIONS: Final[tuple[LiteralString, ...]] = (_M001,)
+# The mark that vouches for this log, if its nodes share one (mark_named.py). A version that does not know it must not
+# lead, so it has a number of its own.
+_M002: Final = """
+    CREATE TABLE mark (one int PRIMARY KEY CHECK (one = 1), id uuid NOT NULL, place text NOT NULL);
+"""
+
+MIGRATIONS: Final[tuple[LiteralString, ...]] = (_M001, _M002)
 
 
 def create(url: str, empty_root: bytes) -> None:
@@ -83,7 +89,10 @@ def create(url: str, empty_root: bytes) -> None:
 
 def drop(url: str) -> None:
     """Take back what :func:`create` made, for who could not go on."""
-    names = ("tip", "entries", "statements", "collateral", "tiles", "heads", "intake", "erased", "checkpoints", "lease")
+    names = (
+        "tip", "entries", "statements", "collateral", "tiles", "heads", "intake", "erased", "checkpoints", "lease",
+        "mark",
+    )  # fmt: skip
     connection = connect(url, "transparency-init", WRITER)
     try:
         with connection.transaction():

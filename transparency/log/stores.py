@@ -13,6 +13,7 @@ from transparency.errors import LogUnusableError
 from transparency.log import schema
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
+from transparency.log.mark_named import check_file, check_same
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -47,15 +48,36 @@ def open_store(folder: Folder, db: str | None, *, vouched: bool = False) -> Stor
 
 
 def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark | None:
-    """The mark in a second database that all nodes of a log share; None where it is a file. It *begins* with a log."""
-    if config.watermark_db is None or config.db is None:
+    """The mark in a second database that all nodes of a log share; None where it is a file. It *begins* with a log.
+
+    One that the log's database does not name is refused, and so is a file where it names one (mark_named.py).
+    """
+    if config.db is None:
+        return None
+    database = cast("PostgresStore", store)
+    named = database.named_mark()
+    if config.watermark_db is None:
+        check_file(named)
         return None
     from transparency.log.mark_postgres import PostgresMark  # noqa: PLC0415 - an extra
 
-    _, here = cast("PostgresStore", store).places
     value = MarkValue(tip.size, tip.root)
-    first = value if begins else None
-    return cast("Mark", PostgresMark.open(config.watermark_db, config.origin, tip.epoch, here, first, value))
+    first = value if begins and named is None else None
+    mark = PostgresMark.open(config.watermark_db, config.origin, tip.epoch, database.places[1], first, value)
+    try:
+        check_same(named, [mark.id], mark.name, value)
+        database.name_mark(mark.named, tip.epoch)
+    except BaseException:
+        mark.close()
+        raise
+    return cast("Mark", mark)
+
+
+def carry_named_mark(source: Store, target: Store, tip: Tip) -> None:
+    """The mark that *source* names vouches for *target*, too, whose tip was taken over. Both are in PostgreSQL."""
+    named = cast("PostgresStore", source).named_mark()
+    if named is not None:
+        cast("PostgresStore", target).name_mark(named, tip.epoch)
 
 
 def open_to_fill(folder: Folder, db: str | None) -> Store:

@@ -1,0 +1,158 @@
+"""A log's database names the mark that vouches for it: no node leads with another, be it whole and not behind."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import psycopg
+import pytest
+
+from tests.log.test_mark_moving import World, make_world, node
+from transparency.errors import LogUnusableError
+from transparency.log.cluster_lead import Accepted
+from transparency.log.cluster_open import ServedNode, open_node
+from transparency.log.folder import Config, Folder
+from transparency.log.log import Log
+from transparency.log.migrate import migrate
+from transparency.log.postgres import PostgresStore
+from transparency.testing.postgres import PostgresServer, shared_server
+
+pytestmark = pytest.mark.sqlite_file
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[PostgresServer]:
+    server = PostgresServer.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+async def world(tmp_path: Path, elsewhere: PostgresServer) -> AsyncIterator[World]:
+    servers = (shared_server(), elsewhere, elsewhere)
+    urls = [server.new_database() for server in servers]
+    yield await make_world(tmp_path, urls)
+    for server, url in zip(servers, urls, strict=True):
+        server.drop_database(url)
+
+
+def another_machine(world: World) -> Path:
+    """Its folder, copied before the log has a shared mark, and a mark of its own beside it, which is whole."""
+    data = world.moved.parent / "machine" / "log"
+    shutil.copytree(world.moved, data)
+    file = data.parent / "mark"
+    shutil.copy(world.made.watermark, file)
+    replace(Config.read(Folder(data).config), watermark=file).write(Folder(data).config)
+    return data
+
+
+async def test_a_node_that_was_not_told_of_the_shared_mark_does_not_lead_with_its_file(world: World) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+
+    mark = re.escape(world.mark)
+    said = f"is in {mark}, for all its nodes.*--watermark {mark}"
+    for opening in (open_node, Log.open):
+        with pytest.raises(LogUnusableError, match=said) as caught:
+            opening(machine)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(LogUnusableError, match=said):
+        migrate(machine, machine.parent / "file", None)
+    # It may hand over; and lead as soon as it was told.
+    cast("ServedNode", open_node(machine, candidate=False)).leave()
+    async with node(machine, watermark=world.mark) as log:
+        assert log.newest_head().size == 4
+    assert Config.read(Folder(machine).config).watermark_db == world.mark
+
+
+async def test_a_node_that_ran_before_the_mark_was_shared_does_not_take_over_with_its_file(world: World) -> None:
+    old = open_node(another_machine(world))
+    try:
+        async with node(world.moved, watermark=world.mark):
+            await old.start()
+        async with asyncio.timeout(30):
+            while old._failure is None:  # noqa: ASYNC110 - it has nobody to tell
+                await asyncio.sleep(0.05)
+    finally:
+        await old.stop()
+
+    assert f"is in {world.mark}, for all its nodes" in str(old._failure)
+    assert await world.extend() == 3
+
+
+async def test_a_shared_mark_that_was_left_while_it_was_away_does_not_vouch_any_more(world: World) -> None:
+    """By the operator's word: nobody could close it. It is whole, and the tree is not behind it."""
+    await world.extend(watermark=world.mark)
+    knows_the_old = world.config
+    away = replace(knows_the_old, watermark_db="postgresql://postgres@127.0.0.1:1/away")
+    away.write(Folder(world.moved).config)
+    head = world.head()
+    await world.extend(watermark=world.other_mark, accepted=Accepted(head.size, head.root))
+
+    knows_the_old.write(Folder(world.moved).config)
+    for opening in (open_node, Log.open):
+        with pytest.raises(LogUnusableError, match=f"another than the one.*in {re.escape(world.other_mark)}"):
+            opening(world.moved)
+    async with node(world.moved, watermark=world.other_mark):
+        pass
+
+
+async def test_a_move_that_is_cut_short_before_the_database_names_the_new_mark_is_finished(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.extend(watermark=world.mark)
+
+    def crash(*_: object) -> None:
+        raise LogUnusableError("the power is gone")
+
+    with monkeypatch.context() as cut:
+        cut.setattr(PostgresStore, "name_mark", crash)
+        with pytest.raises(LogUnusableError, match="power"):
+            await world.extend(watermark=world.other_mark)
+
+    with pytest.raises(LogUnusableError, match="has moved"):
+        await world.extend()
+    assert await world.extend(watermark=world.other_mark) == 4
+
+
+async def test_a_file_does_not_take_a_shared_mark_to_a_third_place(world: World) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+
+    with pytest.raises(LogUnusableError, match=f"another than the one.*in {re.escape(world.mark)}"):
+        async with node(machine, watermark=world.other_mark):
+            pass
+    async with node(world.moved) as log:
+        assert log.newest_head().size == 4
+
+
+async def test_a_database_of_before_this_learns_which_mark_vouches_for_it(world: World) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+    with psycopg.connect(world.db, autocommit=True) as session:
+        session.execute("DROP TABLE mark")
+        session.execute("UPDATE transparency_schema SET version = 1")
+    with psycopg.connect(world.mark, autocommit=True) as session:
+        session.execute("ALTER TABLE transparency_mark DROP COLUMN id")
+
+    assert await world.extend() == 4
+    with pytest.raises(LogUnusableError, match="for all its nodes"):
+        open_node(machine)
+    assert await world.extend() == 5
+
+
+async def test_a_log_that_goes_to_another_database_takes_along_which_mark_vouches_for_it(world: World) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+    new = shared_server().new_database()
+    migrate(world.moved, world.moved.parent / "again", new)
+
+    with pytest.raises(LogUnusableError, match="for all its nodes"):
+        open_node(machine, db=new)
+    shared_server().drop_database(new)
