@@ -206,6 +206,6 @@ def _run(
         asyncio.run(run(found, mirror, settings, pull, click.echo))
     if mirror.damaged:
         words = "; ".join(f"{origin}: {fault}" for origin, fault in sorted(mirror.damaged.items()))
-        hint = "docs/mirror.md says what to do; it does not start again before that."
+        hint = "What a log that is followed still has is fetched again by the next start; else see docs/mirror.md."
         raise CommandError(Exit.NEGATIVE, f"stopped, and not every entry that was cosigned is here: {words}", hint)
     note("stopped; every entry that was cosigned is here")

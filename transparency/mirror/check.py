@@ -7,11 +7,13 @@ Four kinds of look, from cheap to whole:
     when served    the entries of a bundle against its tile (shelf.py)
     while it runs  every bundle and tile in turn, slowly (scrub.py)
     when asked     every tile and root derived anew from the entries
+
+What is found, but by the last, is fetched again if the log is followed (mending.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +21,7 @@ from transparency.errors import LogUnusableError, NoteError, StoreError
 from transparency.merkle.hashing import HASH_SIZE, leaf_hash, pair_up, pair_up_bytes
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import WIDTH, RightEdge, TileHashes, tile_width
+from transparency.mirror.mending import Damage
 from transparency.mirror.trees import LOST, DamagedError, Trees
 from transparency.notes.bundle import read_bundle
 from transparency.witness.record import Record
@@ -72,26 +75,40 @@ def check_start(
     cosigned: Mapping[str, Record],
     pending: Mapping[str, Mapping[int, Record]],
     reached: Mapping[str, int],
-) -> None:
+    followed: Collection[str] = (),
+) -> dict[str, Damage]:
     """Refuse trees that do not have what was cosigned: an older copy was put back, or the disk has lost it.
 
-    *reached* is the bundle of each log that the scrub had come to: it stands where it found damage.
+    *reached* is the bundle of each log that the scrub had come to: it stands where it found damage. Damage to bundles
+    of a log that is *followed* is returned instead: they can be fetched again (mending.py).
     """
-    sizes = trees.sizes()
+    sizes, damage = trees.sizes(), dict[str, Damage]()
     for origin in sorted({*sizes, *cosigned}):
         size, record = sizes.get(origin, 0), cosigned.get(origin)
         try:
-            _check_size(size, record)
-            if record is not None:
-                _check_pending(pending.get(origin, {0: record}), record)
-                _check_root(trees, origin, record)
-            trees.check_keys(origin, size)
-            _check_newest(trees, origin, size)
-            if reached.get(origin, 0) * WIDTH < size:
-                check_bundle(trees, origin, reached.get(origin, 0), size)
+            check_log(trees, origin, size, record, pending.get(origin, {}), reached.get(origin, 0))
         except (DamagedError, StoreError, NoteError) as error:
+            if origin in followed and isinstance(error, DamagedError) and error.bundle is not None:
+                damage[origin] = Damage(error.bundle, str(error))
+                continue
             said = "" if record is None else f" up to {record.size}, which this mirror has cosigned,"
             raise LogUnusableError(f"the entries of {origin}{said} are not all here: {error}. {LOST}") from error
+    return damage
+
+
+def check_log(
+    trees: Trees, origin: str, size: int, record: Record | None, pending: Mapping[int, Record], reached: int
+) -> None:
+    """What a start looks at, of one log. Keys first: what is missing is then known by its place."""
+    _check_size(size, record)
+    if record is not None:
+        _check_pending(pending or {0: record}, record)
+    trees.check_keys(origin, size)
+    if record is not None:
+        _check_root(trees, origin, record)
+    _check_newest(trees, origin, size)
+    if reached * WIDTH < size:
+        check_bundle(trees, origin, reached, size)
 
 
 def _check_newest(trees: Trees, origin: str, size: int) -> None:
@@ -109,6 +126,14 @@ def check_bundle(trees: Trees, origin: str, index: int, size: int) -> int:
     The tiles above are checked with the last bundle below each. So who has looked at every bundle, and at the root of
     the tree, has looked at everything. How many bytes the entries have.
     """
+    try:
+        return _check_bundle(trees, origin, index, size)
+    except DamagedError as error:
+        error.bundle = index
+        raise
+
+
+def _check_bundle(trees: Trees, origin: str, index: int, size: int) -> int:
     width = tile_width(0, index, size)
     content = trees.bundle(origin, index, width)
     check_entries(content, width, trees.tile(origin, 0, index), index)
@@ -156,4 +181,6 @@ def _check_pending(pending: Mapping[int, Record], record: Record) -> None:
 
 def _check_root(trees: Trees, origin: str, known: Record) -> None:
     if root_at(known.size, TileHashes(lambda *at: trees.tile(origin, *at))) != known.root:
-        raise DamagedError(f"the entries do not give the root of the checkpoint of {known.size}")
+        # Its right edge is what lies above its last entry.
+        place = (known.size - 1) // WIDTH if known.size else None
+        raise DamagedError(f"the entries do not give the root of the checkpoint of {known.size}", place)

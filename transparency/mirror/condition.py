@@ -28,7 +28,7 @@ class Code(StrEnum):
     BUSY = "busy"
     """The log's own limit on new checkpoints, or somebody else moved it meanwhile: tried again."""
     DAMAGED = "damaged"
-    """Not the log, but what is kept of it here. Nothing of it is cosigned any more."""
+    """Not the log, but what is kept of it here. Nothing of it is cosigned until it is whole."""
 
 
 _LEVELS: Final = {

@@ -13,14 +13,14 @@ every entry is proven against a pending checkpoint, and those extend each other,
 contradict each other. Before each cosignature the root is computed once more from the tiles themselves.
 
 A disk may lose later what it had. What is looked at for that, and when, is in check.py; of a log of which something is
-found to be missing or changed nothing is cosigned any more, and the others go on.
+found to be missing or changed nothing is cosigned until it is put back (mending.py), and the others go on.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -29,11 +29,12 @@ from transparency.display import safe_text
 from transparency.errors import ProofError, StoreError
 from transparency.merkle.hashing import HASH_SIZE
 from transparency.merkle.proofs import root_at
-from transparency.merkle.tiles import WIDTH, RightEdge, TileHashes
-from transparency.mirror.check import check_start
+from transparency.merkle.tiles import TILE_BYTES, WIDTH, RightEdge, TileHashes
+from transparency.mirror.check import check_log, check_start
+from transparency.mirror.mending import Damage, Fetched, Wanted
 from transparency.mirror.reached import Reached
 from transparency.mirror.tickets import Tickets
-from transparency.mirror.trees import KEPT_PENDING, LOST, Trees
+from transparency.mirror.trees import KEPT_PENDING, LOST, DamagedError, Trees
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
 from transparency.notes.note import write_signatures
 from transparency.notes.upload import MirrorInfo, Package, UploadHead
@@ -65,11 +66,18 @@ class Mirror:
     ``on_failure`` is told, in whichever thread that was.
     """
 
-    def __init__(self, state: WitnessState, trees: Trees, keys: WitnessKeys, clock: Clock, reached: Reached) -> None:
+    def __init__(
+        self,
+        state: WitnessState,
+        trees: Trees,
+        keys: WitnessKeys,
+        clock: Clock,
+        reached: Reached,
+        followed: Collection[str] = (),
+    ) -> None:
+        """*followed* are the logs that damage can be mended of: it does not keep them from starting."""
         self.keys = keys
         self.reached = reached
-        # By origin, in words: of these nothing is cosigned any more. Replaced, not changed.
-        self.damaged: Mapping[str, str] = {}
         self.failure: StoreError | None = None
         self.on_failure: Callable[[], object] = lambda: None
         self._state = state
@@ -81,10 +89,13 @@ class Mirror:
         self._pending = {
             origin: {record.size: record for record in records} for origin, records in trees.pending().items()
         }
-        check_start(trees, self._cosigned, self._pending, reached.places)
+        # By origin: of these nothing is cosigned. Replaced, not changed.
+        self._damage: Mapping[str, Damage] = check_start(trees, self._cosigned, self._pending, reached.places, followed)
         sizes = trees.sizes()
-        self._edges = {origin: RightEdge.load(size, self._reader(origin)) for origin, size in sizes.items()}
+        self._edges = {origin: self._load_edge(origin, size) for origin, size in sizes.items()}
         self._by_hash = {origin_hash(origin): origin for origin in sizes}
+        for origin, damage in self._damage.items():
+            self._tell(origin, damage)
 
     def close(self) -> None:
         """Nothing is begun any more, and what is under way has ended: its thread may have been left alone."""
@@ -115,20 +126,78 @@ class Mirror:
         """Of every log it has something of."""
         return sorted({*self._pending, *self._cosigned})
 
+    # -- damage, and what is put back ----------------------------------------------------------------------------
+
+    @property
+    def damaged(self) -> Mapping[str, str]:
+        """The logs of which nothing is cosigned, and why, in words."""
+        return {origin: str(damage) for origin, damage in self._damage.items()}
+
     def note_damage(self, origin: str, index: int, words: str) -> None:
         """Bundle *index* is not what it was. The scrub stands there from now on, so that a new start looks there, too.
 
         Nothing is cosigned of this log when this has returned: what is being cosigned meanwhile has the lock.
         """
+        damage = Damage(index, words)
         with self._lock:
-            if origin in self.damaged:
+            if origin in self._damage:
                 return
-            self.damaged = {**self.damaged, origin: words}
+            self._damage = {**self._damage, origin: damage}
+        self._tell(origin, damage)
+
+    def _tell(self, origin: str, damage: Damage) -> None:
         _logger.critical(
-            "%s: damaged: %s; nothing of this log is cosigned any more. %s", safe_text(origin, 100), words, LOST
-        )
-        self.reached.move(origin, index)
-        self.reached.save()
+            "%s: damaged: %s; nothing of this log is cosigned until it is whole. If it is followed, that is fetched "
+            "again. Else: %s", safe_text(origin, 100), damage.words, LOST,
+        )  # fmt: skip
+        if damage.index is not None:
+            self.reached.move(origin, damage.index)
+            self.reached.save()
+
+    def note_tried(self, origin: str, words: str, level: int) -> None:
+        """It could not be mended. Said when it is another thing than the last time."""
+        with self._lock:
+            damage = self._damage.get(origin)
+            if damage is None or damage.tried == words:
+                return
+            self._damage = {**self._damage, origin: replace(damage, tried=words)}
+        _logger.log(level, "%s: damaged, and not mended: %s", safe_text(origin, 100), safe_text(words, 300))
+
+    def wanted(self, origin: str) -> Wanted | None:
+        """What would mend a log; None if nothing would, or nothing is to be mended."""
+        with self._lock:
+            damage = self._damage.get(origin)
+            if damage is None or damage.index is None:
+                return None
+            size, cosigned = self._edges[origin].size, self._cosigned.get(origin)
+            known = [*([] if cosigned is None else [cosigned]), *self._pending.get(origin, {}).values()]
+            covering = min((each for each in known if each.size >= size), key=lambda each: each.size, default=None)
+            if covering is None:
+                return None
+            return Wanted(origin, min(damage.index, (size - 1) // WIDTH), covering, cosigned)
+
+    def mend(self, origin: str, found: Fetched) -> bool:
+        """Put a bundle back, durably, and look again as a start does: the log is whole then, or damaged elsewhere.
+
+        Not, if an upload that was under way has gone beyond what was fetched: what is wanted now is of a larger tree.
+        """
+        with self._lock, self._failing():
+            self._check_failure()
+            size = self._edges[origin].size
+            if size > found.size:
+                return False
+            self._trees.replace(origin, found.index, *found.within(size))
+            others = {each: damage for each, damage in self._damage.items() if each != origin}
+            try:
+                check_log(
+                    self._trees, origin, size, self._cosigned.get(origin), self._pending.get(origin, {}), found.index
+                )
+            except DamagedError as error:
+                self._damage = {**others, origin: Damage(error.bundle, str(error))}
+            else:
+                self._damage = others
+                self._edges[origin] = self._load_edge(origin, size)
+        return True
 
     # -- the pending checkpoint: what the keeper asks of a state -------------------------------------------------
 
@@ -279,6 +348,11 @@ class Mirror:
 
     def _reader(self, origin: str) -> Callable[[int, int], bytes | None]:
         return lambda level, index: self._trees.tile(origin, level, index)
+
+    def _load_edge(self, origin: str, size: int) -> RightEdge:
+        """Of a log that is damaged only its size counts: nothing is added to it before it was mended."""
+        blank = origin in self._damage
+        return RightEdge.load(size, (lambda *_: bytes(TILE_BYTES)) if blank else self._reader(origin))
 
     def _cosigned_size(self, origin: str) -> int:
         known = self._cosigned.get(origin)

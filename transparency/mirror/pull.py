@@ -2,20 +2,22 @@
 
 Nothing of what a log serves is believed. Its checkpoint goes the way of add-checkpoint, with a proof from its tiles;
 its entries go the way of add-entries, package by package. So a log that is followed and one that pushes are mirrored
-by the same rules, and both may happen at once.
+by the same rules, and both may happen at once. What is damaged here is asked for first (mending.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from transparency.client.client import LogClient
 from transparency.client.tiles import TileClient
+from transparency.display import safe_text
 from transparency.errors import (
     NoteError,
     ProofError,
@@ -24,7 +26,9 @@ from transparency.errors import (
     StoreError,
     TransparencyError,
 )
+from transparency.merkle.tiles import WIDTH
 from transparency.mirror.condition import Code, Condition, Conditions
+from transparency.mirror.mending import fetch
 from transparency.mirror.mirror import Mirror
 from transparency.mirror.shelf import Shelf
 from transparency.mirror.source import SourceTree
@@ -39,9 +43,11 @@ from transparency.witness.decide import Answer
 from transparency.witness.keeper import Keeper
 from transparency.witness.logs import KnownLog
 
+MOST_NAMED: Final = 8
 _OK: Final = 200
 _CONFLICT: Final = 409
 _UNPROCESSABLE: Final = 422
+_logger = logging.getLogger("transparency.mirror")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +110,43 @@ class Puller:
         return logs
 
     async def _follow(self, log: KnownLog) -> None:
-        if log.origin in self._mirror.damaged:
-            return
+        if log.origin not in self._mirror.damaged or await self._mend(log):
+            self._conditions.note(log.origin, await self._judged(log, self._look))
+
+    async def _mend(self, log: KnownLog) -> bool:
+        """Put back what is damaged here, bundle by bundle; whether the log is whole now."""
+        found = await self._judged(log, self._fetch_again)
+        if log.origin not in self._mirror.damaged:
+            return True
+        if found.code is Code.BAD_TILE:
+            words = f"what the log shows there is not what was cosigned: {found.detail}"
+            self._mirror.note_tried(log.origin, words, logging.ERROR)
+        elif found.code is Code.CURRENT:
+            self._mirror.note_tried(log.origin, "what the log has of it does not make it whole", logging.ERROR)
+        else:
+            words = f"it could not be fetched again: {found.detail}"
+            self._mirror.note_tried(log.origin, words, logging.WARNING)
+        return False
+
+    async def _fetch_again(self, log: KnownLog) -> Condition:
+        mended: list[int] = []
+        async with self._tiles(log) as client:
+            # A place that is damaged again right after it was put back is left to the next round.
+            while (wanted := self._mirror.wanted(log.origin)) is not None and wanted.index not in mended:
+                if await asyncio.to_thread(self._mirror.mend, log.origin, await fetch(client, wanted)):
+                    mended.append(wanted.index)
+        if log.origin not in self._mirror.damaged:
+            places = ", ".join(str(index * WIDTH) for index in mended[:MOST_NAMED])
+            _logger.warning(
+                "%s: mended: entries from %s on were fetched again, are those that were proven before, and are here",
+                safe_text(log.origin, 100), f"{places} and others" if len(mended) > MOST_NAMED else places,
+            )  # fmt: skip
+        return Condition(Code.CURRENT)
+
+    async def _judged(self, log: KnownLog, work: Callable[[KnownLog], Awaitable[Condition]]) -> Condition:
+        """What it comes to, be it an error."""
         try:
-            found = await self._look(log)
+            found = await work(log)
         except StoreError:
             raise
         except ProofError as error:
@@ -123,19 +162,22 @@ class Puller:
         except Exception as error:  # noqa: BLE001 - a fault of ours about one log is no reason to leave the others
             log_unexpected("following a log", error)
             found = Condition(Code.UNREACHABLE, f"it could not be looked at ({type(error).__name__}); this is a bug")
-        self._conditions.note(log.origin, found)
+        return found
 
-    async def _look(self, log: KnownLog) -> Condition:
+    def _tiles(self, log: KnownLog) -> TileClient:
         assert log.url is not None  # noqa: S101 - chosen by that
         settings = self._settings
-        async with TileClient(log.url, timeout=settings.timeout, retries=settings.retries, tls=settings.tls) as client:
+        return TileClient(log.url, timeout=settings.timeout, retries=settings.retries, tls=settings.tls)
+
+    async def _look(self, log: KnownLog) -> Condition:
+        async with self._tiles(log) as client:
             signed = open_checkpoint(await client.checkpoint(), log.vkeys)
             if signed.checkpoint.origin != log.origin:
                 return Condition(Code.BAD_CHECKPOINT, f"it is of another log: {signed.checkpoint.origin}")
             tree = SourceTree(client, signed.checkpoint)
             found = await self._point(signed, tree) or await self._fill(signed, tree)
         if found.code is Code.CURRENT and log.origin not in self._silent:
-            await self._keep_statements(log, log.url)
+            await self._keep_statements(log)
         return found
 
     async def _point(self, signed: SignedCheckpoint, tree: SourceTree) -> Condition | None:
@@ -172,14 +214,15 @@ class Puller:
             return Condition(Code.BUSY, "another is ahead of what this log shows here")
         return Condition(Code.CURRENT)
 
-    async def _keep_statements(self, log: KnownLog, url: str) -> None:
+    async def _keep_statements(self, log: KnownLog) -> None:
         """What the log says beside its entries, as far as they are cosigned; if it says that to us at all."""
+        assert log.url is not None  # noqa: S101 - chosen by that
         settings, shelved = self._settings, self._shelf.find(origin_hash(log.origin))
         start = await asyncio.to_thread(self._statements.end, log.origin)
         if start >= shelved.record.size:
             return
         token = settings.tokens.get(log.origin)
-        async with LogClient(url, token=token, timeout=settings.timeout, retries=1, tls=settings.tls) as client:
+        async with LogClient(log.url, token=token, timeout=settings.timeout, retries=1, tls=settings.tls) as client:
             try:
                 async with contextlib.aclosing(pages(client, start, shelved.record.size, shelved.entry)) as found:
                     async for page in found:

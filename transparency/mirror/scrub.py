@@ -27,6 +27,8 @@ class Pace:
     bundles: float = 32
     bytes: float = 4 * 1024 * 1024
     rest: float = 3600
+    # How often it is looked, while it rests, whether damage that cut the pass short was mended.
+    again: float = 10
     # What a kill makes it read again.
     saved_every: float = 60
 
@@ -53,9 +55,17 @@ class Scrub:
         try:
             while True:
                 await self.round()
-                await self._sleep(self._pace.rest)
+                await self._rest()
         finally:
             self._reached.save()
+
+    async def _rest(self) -> None:
+        """Not longer than until a log is mended that the pass has not gone through for its damage."""
+        damaged, left = set(self._mirror.damaged), self._pace.rest
+        while left > 0 and damaged <= set(self._mirror.damaged):
+            step = min(left, self._pace.again) if damaged else left
+            await self._sleep(step)
+            left -= step
 
     async def round(self) -> None:
         """To the end of every log, each from where it was."""

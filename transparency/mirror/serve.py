@@ -50,7 +50,8 @@ def open_mirror(
         trees = stack.enter_context(contextlib.closing(Trees(folder.trees, connect=connect, synchronous=synchronous)))
         keys = folder.load_keys()
         state.check_keys([key.text for key in keys.vkeys])
-        mirror = Mirror(state, trees, keys, clock, Reached(folder.scrub))
+        followed = [log.origin for log in LogList.read(folder.logs).values() if log.url is not None]
+        mirror = Mirror(state, trees, keys, clock, Reached(folder.scrub), followed)
         try:
             yield mirror
         finally:

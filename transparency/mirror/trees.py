@@ -1,7 +1,7 @@
 """The trees of a mirror: every entry and tile it has of each log, and the checkpoints they were proven against.
 
 A write is one transaction (``synchronous=FULL``): when it returns, the entries survive power loss. Entries are added at
-the end, by a compare-and-swap on how many there are, and never changed.
+the end, by a compare-and-swap on how many there are, and never changed, but for what was damaged and is put back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ _MOST_BYTES: Final = 2 + MAX_ENTRY
 
 
 class DamagedError(TransparencyError):
-    """Entries or tiles of one log are missing here, or are not what they were. The other logs are not touched."""
+    """Entries or tiles of one log are missing here, or are not what they were. The other logs are not touched.
+
+    *bundle* is where: with it, and the tiles above it, put back this is mended; None if more is wrong than that.
+    """
+
+    def __init__(self, words: str, bundle: int | None = None) -> None:
+        super().__init__(words)
+        self.bundle = bundle
 
 
 def _connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
@@ -100,14 +107,14 @@ class Trees:
                 break
             found += count
         if found < width:
-            raise DamagedError(f"entries from {start} on are missing")
+            raise DamagedError(f"entries from {start} on are missing", index)
         whole = b"".join(bytes(data) for _, _, data in rows)
         if found == width:
             return whole
         try:
             return write_bundle(read_bundle(whole, found)[:width])
         except NoteError as error:
-            raise DamagedError(f"entries from {start} on are damaged: {error}") from error
+            raise DamagedError(f"entries from {start} on are damaged: {error}", index) from error
 
     def check_keys(self, origin: str, size: int) -> None:
         """That all pieces and tiles of *size* entries are here, by their keys and lengths: no content is read."""
@@ -116,17 +123,20 @@ class Trees:
 
     def _check_pieces(self, number: int, size: int) -> None:
         # From 0 each piece ends where another begins, up to the size: so there is no gap. And there are no others.
+        alone = "(count < 1 OR count > ?3 - start % ?3 OR length(data) < 2 * count OR length(data) > ?4 * count)"
         faults = self._all(
-            "SELECT start FROM pieces AS one WHERE log = ?1 AND (count < 1 OR count > ?3 - start % ?3"
-            " OR length(data) < 2 * count OR length(data) > ?4 * count OR start + count != ?2 AND NOT EXISTS"
-            " (SELECT 1 FROM pieces AS next WHERE next.log = ?1 AND next.start = one.start + one.count)) LIMIT 1",
+            f"SELECT start, iif({alone}, start, start + count) FROM pieces AS one WHERE log = ?1 AND ({alone}"  # noqa: S608 - our own
+            " OR start + count != ?2 AND NOT EXISTS (SELECT 1 FROM pieces AS next WHERE next.log = ?1"
+            " AND next.start = one.start + one.count)) ORDER BY start LIMIT 1",
             number, size, WIDTH, _MOST_BYTES,
         )  # fmt: skip
-        if faults:
-            raise DamagedError(f"entries behind {faults[0][0]} are missing or too short")
+        for start, missing in faults:
+            place = missing // WIDTH if missing < size else None
+            raise DamagedError(f"entries behind {start} are missing or too short", place)
         first, total = self._all("SELECT min(start), sum(count) FROM pieces WHERE log = ?", number)[0]
         if (first or 0, total or 0) != (0, size):
-            raise DamagedError(f"{total or 0} entries are here, from {first or 0} on, and not {size}")
+            place = None if first == 0 else 0
+            raise DamagedError(f"{total or 0} entries are here, from {first or 0} on, and not {size}", place)
 
     def _check_tiles(self, number: int, size: int) -> None:
         levels = -(-size.bit_length() // HEIGHT)
@@ -138,9 +148,19 @@ class Trees:
                 last, WIDTH * HASH_SIZE, HASH_SIZE * tile_width(level, last, size), number, level,
             )  # fmt: skip
             if found != [(last + 1, 0, last, 0, 1)]:
-                raise DamagedError(f"tiles of level {level} are missing, or not as long as they were")
+                place = self._missing_tile(number, level, last, size)
+                raise DamagedError(f"tiles of level {level} are missing, or not as long as they were", place)
         if self._all("SELECT 1 FROM tiles WHERE log = ? AND level NOT BETWEEN 0 AND ? LIMIT 1", number, levels - 1):
             raise DamagedError(f"there are more levels of tiles than {size} entries have")
+
+    def _missing_tile(self, number: int, level: int, last: int, size: int) -> int | None:
+        """The first bundle below the first tile of a level that is missing or has another length."""
+        rows = self._all("SELECT number, length(data) FROM tiles WHERE log = ? AND level = ?", number, level)
+        lengths: dict[int, int] = dict(rows)
+        for index in range(last + 1):
+            if lengths.get(index) != HASH_SIZE * tile_width(level, index, size):
+                return index << HEIGHT * level
+        return None
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -175,6 +195,17 @@ class Trees:
                 at += count
             for (level, index), content in tiles.items():
                 run("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?)", (number, level, index, content))
+
+    def replace(
+        self, origin: str, index: int, entries: Sequence[bytes], tiles: Mapping[tuple[int, int], bytes]
+    ) -> None:
+        """Bundle *index* and the tiles above it as they were, in place of what became of them; durable likewise."""
+        number, start = self._number(origin), index * WIDTH
+        with Transaction(self._connection) as run:
+            run("DELETE FROM pieces WHERE log = ? AND start >= ? AND start < ?", (number, start, start + WIDTH))
+            run("INSERT INTO pieces VALUES (?, ?, ?, ?)", (number, start, len(entries), write_bundle(entries)))
+            for (level, place), content in tiles.items():
+                run("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?)", (number, level, place, content))
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
