@@ -6,12 +6,14 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.cli.conftest import ISS, Run, running
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import MarkValue
+from transparency.log.mark_named import NamedMark
 from transparency.log.mark_postgres import Place, PostgresMark
 from transparency.log.postgres import PostgresStore
 from transparency.testing.postgres import shared_server
@@ -115,6 +117,12 @@ def test_doctor_and_fsck_look_at_database_and_mark(good: Run, run: Run, folder: 
 
     replace(config, watermark_db=mark_db).write(Folder(folder / "log").config)
     assert "has it, at size 3" in " ".join(run("doctor", "--data", "log").stdout.split())
+    with closing(PostgresStore(postgres_url)) as store:
+        store.name_mark(NamedMark(uuid4(), "postgresql://mark@elsewhere/mark"), store.tip().epoch)
+    config.write(Folder(folder / "log").config)
+    untold = run("doctor", "--data", "log")
+    assert untold.exit_code == 1
+    assert "--watermark postgresql://mark@elsewhere/mark" in " ".join(untold.stdout.split())
     replace(config, db="postgresql://postgres@127.0.0.1:1/log").write(Folder(folder / "log").config)
     away = run("doctor", "--data", "log")
     assert away.exit_code == 1

@@ -19,8 +19,11 @@ from tests.faults.power_cut import CosignerRun, Model, Recorder, every_model, re
 from tests.mirror.mirrored import Uploading, make_mirror
 from tests.notes.world import ORIGIN
 from transparency.errors import TransparencyError
+from transparency.merkle.hashing import leaf_hash
+from transparency.merkle.tiles import WIDTH, RightEdge
 from transparency.mirror.check import check
 from transparency.mirror.folder import MirrorFolder
+from transparency.mirror.mending import Fetched
 from transparency.mirror.mirror import Mirror, Upload
 from transparency.mirror.serve import open_mirror
 from transparency.mirror.trees import Trees
@@ -77,7 +80,10 @@ async def test_without_full_sync_the_same_test_fails(tmp_path: Path, in_memory: 
 
 
 async def _workload(path: Path, *, synchronous: str = "FULL") -> CosignerRun:
-    """A log that grows by turns, each time uploaded in two pieces, with checkpoints of the journals in between."""
+    """A log that grows by turns, each time uploaded in two pieces, with checkpoints of the journals in between.
+
+    Each time its first bundle is put back as well, as if it had been damaged.
+    """
     folder = make_mirror(path)
     mark = WitnessConfig.read(folder.config).watermark
     base = {file.name: file.read_bytes() for file in (folder.state, folder.trees, mark)}
@@ -98,10 +104,20 @@ async def _workload(path: Path, *, synchronous: str = "FULL") -> CosignerRun:
             assert (await keeper.add(LOG.checkpoint(old, size))).status == 200
             for most in (1, None):
                 recorder.journal.acknowledge(_told(mirror, size, most))
+            _mend(mirror, size)
+            recorder.journal.acknowledge(_Told(size, size))
             clock.advance(1)
         await keeper.stop()
     recorder.close()
     return CosignerRun(folder, base, recorder.journal)
+
+
+def _mend(mirror: Mirror, size: int) -> None:
+    mirror.note_damage(ORIGIN, 0, "it is said to be")
+    tiles = RightEdge().append([leaf_hash(entry) for entry in LOG.entries[:size]])
+    above = {place: content for place, content in tiles.items() if place[1] == 0}
+    assert mirror.mend(ORIGIN, Fetched(0, size, LOG.entries[: min(size, WIDTH)], above))
+    assert not mirror.damaged
 
 
 def _told(mirror: Mirror, size: int, most: int | None = None) -> _Told:

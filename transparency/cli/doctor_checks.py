@@ -97,6 +97,8 @@ def check_folder(data: Path) -> Iterator[Finding]:
         yield _database(folder, config.db)
     if config.watermark_db is not None:
         yield _shared_mark(config, config.watermark_db)
+    elif config.db is not None and (refusal := _not_told(folder)) is not None:
+        yield Finding("fail", "high-water mark", refusal)
     elif not config.watermark.exists():
         yield Finding("fail", "high-water mark", f"{config.watermark} is missing; the log will not start without it")
     elif config.watermark.is_relative_to(folder.path):
@@ -117,6 +119,20 @@ def _database(folder: Folder, db: str) -> Finding:
             return Finding("ok", "database", f"{db} answers, with {store.tip().size} entries")
     except TransparencyError as error:
         return Finding("fail", "database", str(error))
+
+
+def _not_told(folder: Folder) -> str | None:
+    """Why this node does not lead with its file, if its log's database names a mark that all share."""
+    try:
+        store = stores.open_for_reading(folder)
+    except TransparencyError:
+        return None  # which is said of the database
+    with closing(store):
+        try:
+            stores.check_file_vouches(store)
+        except TransparencyError as error:
+            return str(error)
+    return None
 
 
 def _shared_mark(config: Config, url: str) -> Finding:

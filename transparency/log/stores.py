@@ -54,13 +54,13 @@ def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark |
     """
     if config.db is None:
         return None
-    database = cast("PostgresStore", store)
-    named = database.named_mark()
     if config.watermark_db is None:
-        check_file(named)
+        check_file_vouches(store)
         return None
     from transparency.log.mark_postgres import PostgresMark  # noqa: PLC0415 - an extra
 
+    database = cast("PostgresStore", store)
+    named = database.named_mark()
     value = MarkValue(tip.size, tip.root)
     first = value if begins and named is None else None
     mark = PostgresMark.open(config.watermark_db, config.origin, tip.epoch, database.places[1], first, value)
@@ -71,6 +71,11 @@ def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark |
         mark.close()
         raise
     return cast("Mark", mark)
+
+
+def check_file_vouches(store: Store) -> None:
+    """That a log in PostgreSQL names no mark that its nodes share."""
+    check_file(cast("PostgresStore", store).named_mark())
 
 
 def carry_named_mark(source: Store, target: Store, tip: Tip) -> None:
