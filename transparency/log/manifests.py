@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from transparency.errors import MalformedError, TransparencyError
@@ -101,20 +101,18 @@ class Manifests:
             _logger.warning("no admission manifest could be made: %s", error)
 
     def _build(self, stop: int) -> tuple[Manifest, int]:
-        statements = 0
-
-        def admissions() -> Iterator[Admission]:
-            nonlocal statements
-            heads = self._store.heads(self._covered)
+        admissions: list[Admission] = []
+        rows = self._store.admitted(self._covered, stop)
+        heads = self._store.heads(self._covered)
+        while len(admissions) < len(rows):
+            # All that one head covers were admitted at its time.
             head = next(heads)
-            for index, kind, generation, collateral in self._store.admitted(self._covered, stop):
-                while head.size <= index:
-                    head = next(heads)
-                statements += kind == Kind.STATEMENT
-                yield Admission(kind, generation, head.time, collateral)
-
-        manifest = Manifest.of(self._origin, self._covered, self._previous, admissions())
-        return manifest, statements
+            some = rows[len(admissions) : head.size - self._covered]
+            admissions += [
+                Admission(kind, generation, head.time, collateral) for _, kind, generation, collateral in some
+            ]
+        manifest = Manifest.of(self._origin, self._covered, self._previous, admissions)
+        return manifest, sum(run[0] for run in manifest.runs if run[1] == Kind.STATEMENT)
 
 
 def newest_manifest(store: Store, size: int) -> tuple[int, str, int]:

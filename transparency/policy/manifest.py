@@ -16,7 +16,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from transparency.cose import cbor
 from transparency.errors import MalformedError
@@ -30,15 +32,21 @@ _KINDS: Final = range(4)
 _MEMBERS: Final = frozenset({"log", "first", "count", "previous", "runs", "collateral"})
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Under what one entry was admitted. The digest is that of its collateral, None where there was none."""
+class Admission(NamedTuple):
+    """Under what one entry was admitted. The digest is that of its collateral, None where there was none.
+
+    A tuple, because one is made for every entry of the log.
+    """
 
     kind: int
     generation: int
     time: int
     collateral: bytes | None = None
 
+
+# Kind, generation and time: what a run shares.
+_SAME: Final = itemgetter(0, 1, 2)
+_COLLATERAL: Final = 3
 
 Run = tuple[int, int, int, int]
 """How many entries, and their kind, generation and time."""
@@ -55,17 +63,10 @@ class Manifest:
     @classmethod
     def of(cls, log: str, first: int, previous: str, admissions: Iterable[Admission]) -> Manifest:
         """The manifest of the entries from index *first* on."""
-        runs: list[Run] = []
-        collateral: dict[int, bytes] = {}
-        for index, one in enumerate(admissions, first):
-            same = (one.kind, one.generation, one.time)
-            if runs and runs[-1][1:] == same:
-                runs[-1] = (runs[-1][0] + 1, *same)
-            else:
-                runs.append((1, *same))
-            if one.collateral is not None:
-                collateral[index] = one.collateral
-        return cls(log, first, previous, tuple(runs), collateral)
+        rows = list(admissions)
+        runs = tuple((len(list(some)), *same) for same, some in groupby(rows, _SAME))
+        collateral = {index: row[_COLLATERAL] for index, row in enumerate(rows, first) if row[_COLLATERAL] is not None}
+        return cls(log, first, previous, runs, collateral)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
