@@ -89,7 +89,7 @@ def _batches(data: Path, made: Made, count: int, clock: FakeClock) -> Iterator[l
         if len(open_ones) >= MAX_ENTRIES:
             manifest = Manifest.of(config.origin, covered, previous, open_ones[:MAX_ENTRIES])
             said = sign_operation(keys, load_key, MANIFEST, manifest.to_bytes(), "application/cbor", clock())
-            batch.append(Candidate(said, document_judgement(1), Kind.OPERATION).new_entry())
+            batch.append(Candidate.of(said, document_judgement(1), Kind.OPERATION).new)
             covered, previous, open_ones = covered + MAX_ENTRIES, entry_id(said.entry), open_ones[MAX_ENTRIES:]
             open_ones.append(Admission(Kind.OPERATION, 1, clock()))
         batch += [made.entry(size + n) for n in range(len(batch), min(BATCH, count - size))]

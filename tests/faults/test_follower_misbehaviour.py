@@ -74,7 +74,7 @@ async def test_a_statement_that_was_smuggled_past_admission(tmp_path: Path) -> N
         async with running(found.group.made) as log:
             statement = Statement.from_bytes(stranger.sign(b"not for this log"))
             judgement = Judgement(log.policy.generation, 0, FOREVER)
-            at = (await log.sequencer.submit(Candidate(statement, judgement))).index
+            at = (await log.sequencer.submit(Candidate.of(statement, judgement))).index
         found.log = await found.group.start_log()
         named, period = await withheld(found, size)
 

@@ -243,7 +243,7 @@ async def test_a_second_signature_that_the_policy_refuses_is_found_where_the_log
         with pytest.raises(RefusedError, match="refuses duplicates"):
             await log.register(again)
         judgement = Judgement(log.policy.generation, 0, FOREVER)
-        index = (await log.sequencer.submit(Candidate(Statement.from_bytes(again), judgement))).index
+        index = (await log.sequencer.submit(Candidate.of(Statement.from_bytes(again), judgement))).index
 
     assert "refuses duplicates" in named(audited.audit())[index][0]
 

@@ -39,7 +39,7 @@ def made(tmp_path: Path) -> MadeLog:
 
 
 def new_entry(signed: bytes, kind: Kind = Kind.STATEMENT) -> NewEntry:
-    return Candidate(Statement.from_bytes(signed), document_judgement(1), kind).new_entry()
+    return Candidate.of(Statement.from_bytes(signed), document_judgement(1), kind).new
 
 
 def batches(made: MadeLog, count: int = COUNT) -> Iterator[list[NewEntry]]:

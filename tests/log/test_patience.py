@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transparency.log import sequencer as module
+from transparency.log import gathering as module
 from transparency.log.candidate import Candidate, Sequenced
 from transparency.log.log import Log
 from transparency.policy.document import Policy
@@ -27,7 +27,7 @@ def made(tmp_path: Path) -> MadeLog:
 def candidate(made: MadeLog, log: Log, payload: bytes, *, patient: bool) -> Candidate:
     statement = Statement.from_bytes(made.issuer.sign(payload))
     judge = Judge(Policy.from_toml(log.policy_document))
-    return Candidate(statement, judge.judge(statement, log.sequencer.decision_time()), patient=patient)
+    return Candidate.of(statement, judge.judge(statement, log.sequencer.decision_time()), patient=patient)
 
 
 async def submitted(log: Log, candidates: Sequence[Candidate]) -> list[asyncio.Task[int]]:
@@ -49,7 +49,7 @@ def patient_ones(made: MadeLog, log: Log, count: int) -> list[Candidate]:
 
 async def test_the_patient_share_a_commit(made: MadeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENT_SECONDS", FOREVER)
-    monkeypatch.setattr(module, "PATIENT_ENOUGH", 5)
+    monkeypatch.setattr(module, "ENOUGH", 5)
     async with running(made) as log:
         before = log.newest_head().size
         few = await submitted(log, patient_ones(made, log, 4))

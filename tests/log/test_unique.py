@@ -50,7 +50,7 @@ def signatures(payload: bytes = b"signed twice") -> Signatures:
 
 async def put(log: Log, statement: Statement, *, unique: bool = True) -> int:
     judgement = Judgement(log.policy.generation, 0, FOREVER, unique=unique)
-    return (await log.sequencer.submit(Candidate(statement, judgement))).index
+    return (await log.sequencer.submit(Candidate.of(statement, judgement))).index
 
 
 async def test_a_second_signature_is_refused_while_the_first_is_recent_and_after_it_was_indexed(
@@ -168,7 +168,7 @@ async def test_what_stands_in_the_tree_is_answered_with_its_place_and_not_put_th
             await log.sequencer.index_all()
         judgement = Judgement(log.policy.generation, 0, FOREVER, unique=True)
         again, other = await asyncio.gather(
-            log.sequencer.submit(Candidate(signed.first, judgement)), log.register(made.issuer.sign(b"another"))
+            log.sequencer.submit(Candidate.of(signed.first, judgement)), log.register(made.issuer.sign(b"another"))
         )
 
         assert (again.index, type(again)) == (place, Standing)

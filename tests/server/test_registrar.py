@@ -12,10 +12,11 @@ from tests.policy.samples import ISS, KEY, OTHER, document, forged
 from transparency.cose.keys import PrivateKey
 from transparency.errors import MalformedError, OverloadedError, RefusedError, StoreError
 from transparency.log.answers import Accepted
+from transparency.log.store import NewEntry
 from transparency.policy.keyset import CHECKPOINTS, OPERATIONS, POLICY, RECEIPTS, ServiceKey, ServiceKeys
 from transparency.server import registrar as module
 from transparency.server.access import Client
-from transparency.server.handing import Handed, Kind, Said
+from transparency.server.handing import Kind, Receipts, Said, Sheaf
 from transparency.server.problems import ProblemError
 from transparency.server.registrar import MAX_JUDGEMENTS, Outcome, Receipted, RemoteRegistrar
 from transparency.statements.statement import Statement, sign_statement
@@ -39,8 +40,13 @@ class Owner:
         self.heard.append((kind, cbor2.loads(cbor2.dumps(value))))
 
     @property
-    def handed(self) -> list[Handed]:
-        return [Handed._make(one) for kind, value in self.heard if kind == Kind.HANDED for one in value]
+    def sheaves(self) -> list[Sheaf]:
+        return [Sheaf._make(one) for kind, value in self.heard if kind == Kind.HANDED for one in value]
+
+    @property
+    def handed(self) -> list[tuple[int, NewEntry]]:
+        """Each with the number that answers name it by."""
+        return [row for sheaf in self.sheaves for row in sheaf.rows()]
 
     @property
     def asked(self) -> list[list[Any]]:
@@ -59,7 +65,7 @@ def signed(number: int, key: PrivateKey = KEY, iss: str = ISS) -> bytes:
 
 
 def registered(number: int, receipt: bytes, *, erased: bool = False) -> list[object]:
-    return [number, int(Said.REGISTERED), 7, True, receipt, erased]
+    return [number, int(Said.REGISTERED), receipt, erased]
 
 
 async def turn() -> None:
@@ -77,13 +83,41 @@ async def test_what_comes_in_one_turn_goes_out_in_one_frame_and_each_gets_its_ow
     (kind, _), handed = owner.heard[0], owner.handed
     read = [Statement.from_bytes(data) for data in statements]
     assert (kind, len(owner.heard)) == (Kind.HANDED, 1)
-    assert [(one.entry, one.tbs_digest, one.normalised) for one in handed] == [
+    assert [(one.entry, one.tbs_digest, one.statement) for _, one in handed] == [
         (one.entry, one.tbs_digest, one.normalised) for one in read
     ]
-    owner.registrar.heard([registered(one.number, one.entry, erased=True) for one in reversed(handed)])
+    owner.registrar.heard([registered(number, one.entry, erased=True) for number, one in reversed(handed)])
     assert told == [[Receipted(one.entry, one.entry, erased=True)] for one in read]
     assert owner.registrar.idle
     assert owner.registrar.bytes_under_way == 0
+
+
+async def test_receipts_that_come_together_reach_each_its_own_and_nobody_twice() -> None:
+    owner = Owner()
+    told = owner.submit(*(signed(number) for number in range(4)))
+    await turn()
+
+    numbers = [number for number, _ in owner.handed]
+    receipts = Receipts.of([*numbers, 10_000], [b"%d" % number for number in numbers] + [b"nobody"])
+    owner.registrar.heard_receipts(Receipts._make(cbor2.loads(cbor2.dumps(receipts))))
+    owner.registrar.heard_receipts(receipts)
+
+    entries = [row.entry for _, row in owner.handed]
+    assert told == [
+        [Receipted(entry, b"%d" % number, erased=False)] for number, entry in zip(numbers, entries, strict=True)
+    ]
+    assert owner.registrar.idle
+    assert owner.registrar.bytes_under_way == 0
+
+
+async def test_those_that_wait_and_those_that_do_not_are_handed_over_apart() -> None:
+    owner = Owner()
+    told: list[Outcome] = []
+    for number, patient in enumerate((True, False, True)):
+        owner.registrar.submit(signed(number), CLIENT, told.append, patient=patient)
+    await turn()
+
+    assert [(sheaf.patient, len(list(sheaf.rows()))) for sheaf in owner.sheaves] == [(True, 2), (False, 1)]
 
 
 async def test_good_bad_and_refused_ones_of_one_turn_are_told_apart() -> None:
@@ -96,7 +130,7 @@ async def test_good_bad_and_refused_ones_of_one_turn_are_told_apart() -> None:
     assert isinstance(bad[0], MalformedError)
     assert [good, strange, wrong] == [[], [], []]
     owner.registrar.heard([[number, int(Said.UNKNOWN)] for number, _ in owner.asked])
-    owner.registrar.heard([registered(owner.handed[0].number, b"r")])
+    owner.registrar.heard([registered(owner.handed[0][0], b"r")])
     assert isinstance(good[0], Receipted)
     assert str(strange[0]) == "issuer: the issuer (iss) is not registered with this log"
     assert isinstance(wrong[0], RefusedError)
@@ -129,7 +163,7 @@ async def test_an_answer_that_cannot_be_given_does_not_keep_others_from_theirs(
     owner.registrar.submit(signed(1), CLIENT, fails, patient=True)
     owner.registrar.submit(signed(2), CLIENT, told.append, patient=True)
     await turn()
-    owner.registrar.heard([registered(one.number, b"r") for one in owner.handed])
+    owner.registrar.heard([registered(number, b"r") for number, _ in owner.handed])
 
     assert [type(outcome) for outcome in told] == [Receipted]
     assert "ZeroDivisionError" in caplog.text
@@ -139,16 +173,16 @@ async def test_each_of_the_owners_answers_means_what_it_says() -> None:
     owner = Owner()
     accepted, problem = owner.submit(signed(1), signed(2))
     await turn()
-    first, second = owner.handed
+    (first, row), (second, _) = owner.handed
 
     owner.registrar.heard([
-        [first.number, int(Said.ACCEPTED)],
-        [second.number, int(Said.PROBLEM), 429, "Too Many Requests", "slower", {"Retry-After": "1"}, False],
-        registered(first.number, b"later"),
+        [first, int(Said.ACCEPTED)],
+        [second, int(Said.PROBLEM), 429, "Too Many Requests", "slower", {"Retry-After": "1"}, False],
+        registered(first, b"later"),
         registered(10_000, b"nobody"),
     ])  # fmt: skip
 
-    assert accepted == [Accepted(first.entry)]
+    assert accepted == [Accepted(row.entry)]
     assert isinstance(problem[0], ProblemError)
     assert (problem[0].status, problem[0].headers) == (429, {"Retry-After": "1"})
 
@@ -162,18 +196,18 @@ async def test_a_stale_judgement_is_made_again_at_the_time_that_the_owner_says_a
     late, again = owner.submit(data, signed(2, OTHER))
     await turn()
 
-    first, second = owner.handed
-    assert first.not_after == exp - 1
-    owner.registrar.heard([[first.number, int(Said.STALE), exp]])
+    (first, _), (_, second) = owner.handed
+    assert owner.sheaves[0].not_after == exp - 1
+    owner.registrar.heard([[first, int(Said.STALE), exp]])
     await turn()
     ((number, _),) = owner.asked
     owner.registrar.heard([[number, int(Said.UNKNOWN)]])
     assert str(late[0]) == "clock-skew: the statement has expired (exp)"
     for _ in range(MAX_JUDGEMENTS):
-        owner.registrar.heard([[owner.handed[-1].number, int(Said.STALE), 0]])
+        owner.registrar.heard([[owner.handed[-1][0], int(Said.STALE), 0]])
         await turn()
     assert "changing too fast" in str(again[0])
-    assert second.entry == owner.handed[-1].entry
+    assert second.entry == owner.handed[-1][1].entry
 
 
 async def test_beyond_what_may_be_under_way_one_is_told_to_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

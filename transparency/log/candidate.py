@@ -27,14 +27,14 @@ class Submitted(Protocol):
 
 
 class Candidate(NamedTuple):
-    """A statement with its judgement. A document carries what to check and do at its place in the order.
+    """A statement, as the row it is to become, with its judgement, which many may share.
 
-    A tuple, as everything here that is made for each statement: a frozen data class takes five times as long.
+    A document carries what to check and do at its place in the order. A tuple, as everything here that is made for each
+    statement: a frozen data class takes five times as long.
     """
 
-    statement: Submitted
+    new: NewEntry
     judgement: Judgement
-    kind: Kind = Kind.STATEMENT
     # Called at sequencing with the time of its head; raises if it may not stand at this place.
     check: Callable[[int], None] | None = None
     # Called after the commit, before anything else is sequenced.
@@ -43,20 +43,35 @@ class Candidate(NamedTuple):
     # It may wait a moment for others to share a commit with.
     patient: bool = False
 
-    @property
-    def size(self) -> int:
-        return len(self.statement.normalised) + len(self.judgement.collateral)
-
-    def new_entry(self) -> NewEntry:
-        statement = self.statement
-        return NewEntry(
+    @classmethod
+    def of(
+        cls,
+        statement: Submitted,
+        judgement: Judgement,
+        kind: Kind = Kind.STATEMENT,
+        *,
+        check: Callable[[int], None] | None = None,
+        took_effect: Callable[[int, SignedHead], None] | None = None,
+        signer_at: SignerAt | None = None,
+        patient: bool = False,
+    ) -> Candidate:
+        new = NewEntry(
             statement.entry,
-            self.kind,
-            self.judgement.generation,
+            kind,
+            judgement.generation,
             statement.tbs_digest,
             statement.normalised,
-            self.judgement.collateral,
+            judgement.collateral,
         )
+        return cls(new, judgement, check, took_effect, signer_at, patient)
+
+    @property
+    def kind(self) -> Kind:
+        return self.new.kind
+
+    @property
+    def size(self) -> int:
+        return len(self.new.statement) + len(self.new.collateral)
 
 
 @dataclass(slots=True)

@@ -374,7 +374,7 @@ class ClusterLog(Log):
         """A row of the intake: a statement, or what a node states about itself."""
         if reads_as_operation(statement, self.service_keys):
             return operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
-        return Candidate(statement, judgement)
+        return Candidate.of(statement, judgement)
 
     async def _sequence_row(self, statement: Statement, judgement: Judgement) -> Place:
         """A row that policy or time have overtaken."""

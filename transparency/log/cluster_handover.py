@@ -295,8 +295,7 @@ def _complain(error: Exception) -> None:
 
 
 def candidate_row(candidate: Candidate, now: int) -> IntakeRow:
-    statement = candidate.statement
-    return IntakeRow(statement.entry, statement.normalised, candidate.judgement, now)
+    return IntakeRow(candidate.new.entry, candidate.new.statement, candidate.judgement, now)
 
 
 def _settle(futures: list[asyncio.Future[None]], error: TransparencyError | None = None) -> None:

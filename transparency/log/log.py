@@ -7,6 +7,7 @@ is RFC 9943 §6.3's: form, duplicate, judgement (signature and policy), append, 
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
 from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Place, Standing
+from transparency.log.candidate import Candidate, Place, Sequenced, Standing
 from transparency.log.documents import InForce
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
@@ -67,6 +68,8 @@ class Log:
         self._in_force = opened.in_force
         self._judge = Judge(opened.in_force.policy.policy)
         self._receipts = Receipts(opened.store, lambda: opened.appender.tip.size)
+        # A key is read once: what the service states about itself comes often.
+        self._load_key = functools.cache(opened.folder.load_key)
         self._sequencer: Sequencer | None = None
         self._intake: Intake | None = None
         self._manifests: Manifests | None = None
@@ -263,7 +266,7 @@ class Log:
             if judgement is None:
                 judgement = await self._judgement(statement)
             try:
-                return await self.sequencer.submit(Candidate(statement, judgement))
+                return await self.sequencer.submit(Candidate.of(statement, judgement))
             except JudgementStaleError:
                 judgement = None
         raise _too_fast()
@@ -276,7 +279,7 @@ class Log:
         for _ in range(MAX_JUDGEMENTS):
             statement = sign_operation(
                 self.service_keys,
-                self._opened.folder.load_key,
+                self._load_key,
                 subject,
                 payload,
                 content_type,
@@ -297,7 +300,11 @@ class Log:
     def registered(self, entry: Entry, place: Place) -> Registered:
         if isinstance(place, Standing):
             return self._known(entry, place.index)
-        return Registered(entry, place.index, self._receipts.of_batch(place), new=True)
+        return Registered(entry, place.index, self.receipt_of(place), new=True)
+
+    def receipt_of(self, sequenced: Sequenced) -> bytes:
+        """Of what came into the tree just now."""
+        return self._receipts.of_batch(sequenced)
 
     def _known(self, entry: Entry, index: int) -> Registered:
         return Registered(entry, index, self.receipt(index), new=False)

@@ -43,4 +43,4 @@ def operation_candidate(statement: Statement, generation: int, in_force: Callabl
             raise JudgementStaleError("the operations key was exchanged meanwhile; sign again")
         read_operation(statement, keys, time)
 
-    return Candidate(statement, document_judgement(generation), Kind.OPERATION, check=check)
+    return Candidate.of(statement, document_judgement(generation), Kind.OPERATION, check=check)

@@ -6,7 +6,7 @@ Ownership
   generation. All decisions are taken there, between batches, so they need no lock.
 * The *writer* (writer.py) has the appender and every write to the store, in the order the event loop hands them over:
   batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
-  one flush, thousands share one. The patient, who come by hundreds over one connection, wait for one another.
+  one flush, thousands share one (gathering.py).
 
 Order of decisions for a batch, at one decision time (the next head's):
 1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
@@ -30,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,10 +47,12 @@ from transparency.errors import (
 )
 from transparency.log.appender import Appender
 from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing, Told, settled
+from transparency.log.gathering import Gathering
 from transparency.log.pending_intake import PendingIntake
 from transparency.log.recent import Recent
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.log.writer import Writer
+from transparency.policy.judge import Judgement
 from transparency.statements.statement import Entry, Statement
 from transparency.statements.twins import twin_entry
 
@@ -61,16 +64,12 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 INDEX_EVERY = 65_536
 INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
-# A commit of so many costs each as little as one of more; it is not put off for longer than this.
-PATIENT_ENOUGH = 256
-PATIENT_SECONDS = 0.02
 _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class _Waiting:
     candidate: Candidate
-    new: NewEntry
     told: list[Told]
 
 
@@ -103,18 +102,18 @@ class Sequencer:
         self.counters = Counters()
         # Whether any erasure stands on the log: only then is it asked whether something erased comes back.
         self.some_erased = False
+        # Whether any policy has asked for it: only then are the signed bytes of a batch compared.
+        self._some_unique = False
         self.failed: BaseException | None = None
         self._queue: deque[_Waiting] = deque()
         self._queued_bytes = 0
-        # Whether the queue is to be committed now, and what says so when its patience is over.
-        self._due = False
-        self._patience: asyncio.TimerHandle | None = None
         self._in_flight: dict[Entry, _Waiting] = {}
         self._recent = Recent()
         # Filled by the intake, see there; emptied here when a commit removed the row.
         self.pending_intake = PendingIntake()
         self.keeper: Keeper | None = None
         self._work = asyncio.Event()
+        self._gathering = Gathering(self._work.set)
         self._writer = writer or Writer()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -183,11 +182,11 @@ class Sequencer:
 
     def enqueue(self, candidate: Candidate, told: Told) -> None:
         """Put *candidate* in the queue, or beside the same one that is there; *told* is called when it is settled."""
-        waiting = self._in_flight.get(candidate.statement.entry)
+        waiting = self._in_flight.get(candidate.new.entry)
         if waiting is not None:
             waiting.told.append(told)
             if not candidate.patient:
-                self._make_due()
+                self._gathering.make_due()
         else:
             self._enqueue(candidate, told)
 
@@ -206,19 +205,12 @@ class Sequencer:
         size = candidate.size
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
             raise overloaded()
-        waiting = _Waiting(candidate, candidate.new_entry(), [told])
-        self._in_flight[waiting.new.entry] = waiting
+        waiting = self._in_flight[candidate.new.entry] = _Waiting(candidate, [told])
         self._queue.append(waiting)
         self._queued_bytes += size
+        self._some_unique |= candidate.judgement.unique
         self.counters.accepted += 1
-        if not candidate.patient or len(self._queue) >= PATIENT_ENOUGH:
-            self._make_due()
-        elif self._patience is None and not self._due:
-            self._patience = asyncio.get_running_loop().call_later(PATIENT_SECONDS, self._make_due)
-
-    def _make_due(self) -> None:
-        self._due = True
-        self._work.set()
+        self._gathering.joined(len(self._queue), patient=candidate.patient)
 
     def refuse_if_closed(self) -> None:
         if self.failed is not None:
@@ -231,9 +223,12 @@ class Sequencer:
             while True:
                 if self.keeper is not None and self.keeper.waiting:
                     await self.keeper.keep_some()
-                if self._queue and (self._due or self._stopping):
+                if self._queue and (self._gathering.due or self._stopping):
+                    began, size = time.perf_counter(), self.size
                     await self._flush_batch()
+                    seconds = time.perf_counter() - began
                     await asyncio.sleep(0)  # a batch may have been committed in place: read what came in meanwhile
+                    self._gathering.committed(self.size - size, len(self._queue), seconds)
                 elif self.keeper is None or not self.keeper.waiting:
                     if self._stopping:
                         return
@@ -253,78 +248,88 @@ class Sequencer:
                 await self._index_some(INDEX_AT_ONCE)
 
     async def _flush_batch(self) -> None:
-        time = self._appender.decision_time()
-        batch = self._take(time)
-        self._due = bool(self._queue)
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        now = self._appender.decision_time()
+        batch = self._take(now)
+        self._gathering.taken()
+        if self._queue:  # a document ended the batch, or it is full
+            self._gathering.make_due()
         if not batch:
             return
-        new = [waiting.new for waiting in batch]
+        new = [waiting.candidate.new for waiting in batch]
         done = [entry.entry for entry in new if entry.entry in self.pending_intake]
         signer_at = batch[-1].candidate.signer_at
         first, left = self._appender.tip.size, self._appender.left_subtrees()
         try:
             head = await self._writer.run_small(
-                lambda: self._appender.append(new, time, signer_at=signer_at, intake_done=done)
+                lambda: self._appender.append(new, now, signer_at=signer_at, intake_done=done)
             )
         except BaseException as error:
             self.fail(error)
             raise
+        self._recent.add(new, first)
         self._release(batch, Batch(first, head, [entry.entry for entry in new], left), done)
         if len(self._recent) >= INDEX_EVERY and not self._recent.in_round:
             self._recent.begin_round(head.size)
         if self._recent.in_round:
             await self._index_some(max(INDEX_AT_ONCE, 2 * len(batch)))  # faster than batches come in
 
-    def _take(self, time: int) -> list[_Waiting]:
+    def _take(self, now: int) -> list[_Waiting]:
         batch: list[_Waiting] = []
         signed: dict[bytes, set[Entry]] = {}
         size = 0
         count = min(len(self._queue), MAX_BATCH)
-        known = self.find_some([waiting.new.entry for waiting in islice(self._queue, count)])
+        known = self.find_some([waiting.candidate.new.entry for waiting in islice(self._queue, count)])
+        # Whose judgement was found to hold: those that were judged together share it.
+        holds: Judgement | None = None
         for _ in range(count):
             if size >= MAX_BATCH_BYTES:
                 break
             waiting = self._queue.popleft()
-            self._queued_bytes -= waiting.candidate.size
-            if waiting.new.entry in known:
-                self._answer(waiting, Standing(known[waiting.new.entry]))
+            candidate = waiting.candidate
+            new, length = candidate.new, candidate.size
+            self._queued_bytes -= length
+            if new.entry in known:
+                self._answer(waiting, Standing(known[new.entry]))
                 continue
-            refusal = self._refusal(waiting.candidate, time) or self._second(waiting, signed)
+            refusal = None
+            if candidate.judgement is not holds or candidate.check is not None:
+                refusal = self._refusal(candidate, now)
+                holds = candidate.judgement if refusal is None and candidate.kind not in DOCUMENTS else None
+            if self._some_unique and refusal is None:
+                refusal = self._second(candidate, signed)
             if self.some_erased and refusal is None:
-                refusal = self._brings_back(waiting.new)
+                refusal = self._brings_back(new)
             if refusal is not None:
                 self._answer(waiting, refusal)
                 continue
             batch.append(waiting)
-            signed.setdefault(waiting.new.tbs_digest, set()).add(waiting.new.entry)
-            size += waiting.candidate.size
-            if waiting.candidate.kind in DOCUMENTS:
+            if self._some_unique:
+                signed.setdefault(new.tbs_digest, set()).add(new.entry)
+            size += length
+            if candidate.kind in DOCUMENTS:
                 break
         return batch
 
-    def _refusal(self, candidate: Candidate, time: int) -> TransparencyError | None:
+    def _refusal(self, candidate: Candidate, now: int) -> TransparencyError | None:
         if candidate.check is not None:
             try:
-                candidate.check(time)
+                candidate.check(now)
             except TransparencyError as error:
                 return error
         if candidate.kind in DOCUMENTS:
             return None  # its place is what was checked
-        if candidate.judgement.generation != self.generation or not candidate.judgement.holds_at(time):
+        if candidate.judgement.generation != self.generation or not candidate.judgement.holds_at(now):
             return JudgementStaleError("the policy or the time has moved on; judge again")
         return None
 
-    def _second(self, waiting: _Waiting, signed: dict[bytes, set[Entry]]) -> TransparencyError | None:
+    def _second(self, candidate: Candidate, signed: dict[bytes, set[Entry]]) -> TransparencyError | None:
         """The refusal of a second signature over the same bytes, where the policy wants but one."""
-        if not waiting.candidate.judgement.unique:
+        if not candidate.judgement.unique:
             return None
-        tbs = waiting.new.tbs_digest
+        tbs = candidate.new.tbs_digest
         if tbs not in signed and not self._recent.has_signed(tbs) and not self._store.siblings(tbs, 1):
             return None
-        twin = twin_entry(Statement.from_bytes(waiting.new.statement))
+        twin = twin_entry(Statement.from_bytes(candidate.new.statement))
         if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
             return None
         return RefusedError("the policy refuses duplicates: these bytes are registered under another signature")
@@ -339,7 +344,7 @@ class Sequencer:
         return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
 
     def _answer(self, waiting: _Waiting, outcome: Standing | TransparencyError) -> None:
-        self._in_flight.pop(waiting.new.entry, None)
+        self._in_flight.pop(waiting.candidate.new.entry, None)
         for told in waiting.told:
             told(outcome)
 
@@ -347,12 +352,11 @@ class Sequencer:
         first, head = together.first, together.head
         for entry in intake_done:
             self.pending_intake.discard(entry)
-        self._recent.add([waiting.new for waiting in batch], first)
         last = batch[-1].candidate
         if last.took_effect is not None:
             last.took_effect(head.size - 1, head)
         for index, waiting in enumerate(batch, first):
-            self._in_flight.pop(waiting.new.entry, None)
+            self._in_flight.pop(waiting.candidate.new.entry, None)
             outcome = Sequenced(index, together)
             for told in waiting.told:
                 told(outcome)

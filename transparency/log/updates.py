@@ -30,7 +30,7 @@ def policy_candidate(statement: Statement, policy: Policy, current: Current, put
         current().admit_policy(statement)
 
     judgement = document_judgement(policy.generation - 1)
-    return Candidate(statement, judgement, Kind.POLICY, check=check, took_effect=took_effect)
+    return Candidate.of(statement, judgement, Kind.POLICY, check=check, took_effect=took_effect)
 
 
 def keys_candidate(
@@ -49,7 +49,7 @@ def keys_candidate(
         _check_not_before(keys, newest())
 
     judgement = document_judgement(generation)
-    return Candidate(statement, judgement, Kind.KEYS, check=check, took_effect=took_effect, signer_at=signer_at)
+    return Candidate.of(statement, judgement, Kind.KEYS, check=check, took_effect=took_effect, signer_at=signer_at)
 
 
 def _check_not_before(keys: ServiceKeys, newest: SignedHead) -> None:

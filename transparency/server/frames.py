@@ -49,7 +49,8 @@ class FrameReader:
                 end = at + _HEAD.size - _KIND_BYTES + length
                 if len(held) < end:
                     return
-                body = bytes(held[at + _HEAD.size : end])
+                with memoryview(held) as view:
+                    body = bytes(view[at + _HEAD.size : end])  # one copy, not two
                 at = end
                 yield kind, _value(body)
         finally:

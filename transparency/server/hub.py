@@ -17,11 +17,10 @@ from functools import partial
 from typing import Any, cast
 
 from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
-from transparency.log.answers import Accepted, Registered
 from transparency.log.candidate import Candidate, Place, Sequenced, Standing
 from transparency.log.store import IntakeRow
 from transparency.server.frames import FrameReader, frame
-from transparency.server.handing import Handed, Kind, Said
+from transparency.server.handing import Kind, Receipts, Said, Sheaf
 from transparency.server.problems import ProblemError, problem_of
 from transparency.server.service import Service
 from transparency.server.unexpected import log_unexpected
@@ -56,25 +55,21 @@ class Hub:
 
     # -- what workers hand over ----------------------------------------------------------------------------------
 
-    def take(self, link: Link, handed: list[Handed]) -> None:
+    def take(self, link: Link, sheaf: Sheaf) -> None:
         """Sequence statements and have *link* told how each ended."""
-        for one in handed:
-            self._take(link, one)
-
-    def _take(self, link: Link, handed: Handed) -> None:
-        service = self._service
-        try:
-            if handed.client is not None:
-                service.limiter.admit(handed.client, handed.rate)
-            service.log.sequencer.enqueue(
-                Candidate(handed, handed.judgement, patient=handed.patient),
-                partial(self._ended, link, handed.number, handed.entry),
-            )
-        except TransparencyError as error:
-            self._refuse(link, handed.number, error)
-            return
-        if not handed.patient:
-            link.waits(handed)
+        service, judgement, patient = self._service, sheaf.judgement, sheaf.patient
+        enqueue, ended = service.log.sequencer.enqueue, self._ended
+        for number, new in sheaf.rows():
+            candidate = Candidate(new, judgement, patient=patient)
+            try:
+                if sheaf.client is not None:
+                    service.limiter.admit(sheaf.client, sheaf.rate)
+                enqueue(candidate, partial(ended, link, number))
+            except TransparencyError as error:
+                self._refuse(link, number, error)
+            else:
+                if not patient:
+                    link.waits(number, candidate)
 
     def find(self, link: Link, number: int, entry: Entry) -> None:
         """Tell a worker, who would refuse it, whether an entry is registered all the same (LEAF-7)."""
@@ -83,7 +78,7 @@ class Hub:
             if index is None:
                 link.answer(number, Said.UNKNOWN)
             else:
-                self._tell_known(link, number, entry, index)
+                self._tell_known(link, number, index)
         except TransparencyError as error:
             self._refuse(link, number, error)
 
@@ -93,43 +88,42 @@ class Hub:
         for client, number, rate in spent:
             self._service.limiter.spend(client, number, rate)
 
-    def slow(self, link: Link, handed: list[Handed]) -> None:
+    def slow(self, link: Link, waiting: list[tuple[int, Candidate]]) -> None:
         """These wait for too long: make them durable, and say so (design §5)."""
-        for one in handed:
-            task = asyncio.ensure_future(self._accept(link, one))
+        for number, candidate in waiting:
+            task = asyncio.ensure_future(self._accept(link, number, candidate))
             self._service.background.add(task)
             task.add_done_callback(self._service.background.discard)
 
-    def _tell_known(self, link: Link, number: int, entry: Entry, index: int) -> None:
+    def _tell_known(self, link: Link, number: int, index: int) -> None:
         log = self._service.log
-        known = Registered(entry, index, log.receipt(index), new=False)
-        link.registered(number, known, erased=log.stored(index).erased)
+        link.answer(number, Said.REGISTERED, log.receipt(index), log.stored(index).erased)
 
-    def _ended(self, link: Link, number: int, entry: Entry, outcome: Place | TransparencyError) -> None:
+    def _ended(self, link: Link, number: int, outcome: Place | TransparencyError) -> None:
         if isinstance(outcome, Sequenced):
-            link.registered(number, self._service.log.registered(entry, outcome))
+            link.registered(number, self._service.log.receipt_of(outcome))
         elif isinstance(outcome, Standing):
-            self._tell_standing(link, number, entry, outcome.index)
+            self._tell_standing(link, number, outcome.index)
         elif isinstance(outcome, JudgementStaleError):
             link.answer(number, Said.STALE, self._service.log.sequencer.decision_time())
         else:
             self._refuse(link, number, outcome)
 
-    def _tell_standing(self, link: Link, number: int, entry: Entry, index: int) -> None:
+    def _tell_standing(self, link: Link, number: int, index: int) -> None:
         try:
-            self._tell_known(link, number, entry, index)
+            self._tell_known(link, number, index)
         except TransparencyError as error:
             self._refuse(link, number, error)
 
-    async def _accept(self, link: Link, handed: Handed) -> None:
-        log = self._service.log
+    async def _accept(self, link: Link, number: int, candidate: Candidate) -> None:
+        log, new = self._service.log, candidate.new
         try:
-            if not log.intake.holds(handed.entry):
+            if not log.intake.holds(new.entry):
                 now = log.sequencer.decision_time()
-                await log.intake.take_in(IntakeRow(handed.entry, handed.normalised, handed.judgement, now))
+                await log.intake.take_in(IntakeRow(new.entry, new.statement, candidate.judgement, now))
         except TransparencyError:
             return  # the intake has no room: the answer is what becomes of the registration, however long it takes
-        link.accepted(handed.number, Accepted(handed.entry))
+        link.answer(number, Said.ACCEPTED)
 
     def _refuse(self, link: Link, number: int, error: TransparencyError) -> None:
         if isinstance(error, StoreError):
@@ -147,8 +141,11 @@ class Link(asyncio.Protocol):
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._answers: list[list[object]] = []
+        # Of those that are registered and new, numbers and receipts.
+        self._numbers: list[int] = []
+        self._receipts: list[bytes] = []
         # Those that are answered 202 if they take too long, and since when they wait, the oldest first.
-        self._waiting: dict[int, tuple[float, Handed]] = {}
+        self._waiting: dict[int, tuple[float, Candidate]] = {}
         self._looking = False
         # Whether it has said anything since somebody last looked; it says something twice a second (worker.count).
         self.heard = False
@@ -176,7 +173,8 @@ class Link(asyncio.Protocol):
     def _heard(self, kind: int, value: object) -> None:
         match kind:
             case Kind.HANDED:
-                self._hub.take(self, [Handed._make(item) for item in cast("list[list[Any]]", value)])
+                for sheaf in cast("list[list[Any]]", value):
+                    self._hub.take(self, Sheaf._make(sheaf))
             case Kind.ASKED:
                 for number, entry in cast("list[tuple[int, bytes]]", value):
                     self._hub.find(self, number, Entry(entry))
@@ -200,9 +198,9 @@ class Link(asyncio.Protocol):
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def waits(self, handed: Handed) -> None:
+    def waits(self, number: int, candidate: Candidate) -> None:
         loop = asyncio.get_running_loop()
-        self._waiting[handed.number] = loop.time(), handed
+        self._waiting[number] = loop.time(), candidate
         if not self._looking:
             self._looking = True
             loop.call_later(self._slow_after, self._look)
@@ -211,11 +209,12 @@ class Link(asyncio.Protocol):
         """One timer for all: that each has one would cost more than what it is for."""
         loop = asyncio.get_running_loop()
         late = loop.time() - self._slow_after
-        slow: list[Handed] = []
-        for number, (since, handed) in list(self._waiting.items()):
+        slow: list[tuple[int, Candidate]] = []
+        for number, (since, candidate) in self._waiting.items():
             if since > late:
                 break
-            slow.append(handed)
+            slow.append((number, candidate))
+        for number, _ in slow:
             del self._waiting[number]
         self._looking = bool(self._waiting)
         if self._waiting:
@@ -224,21 +223,29 @@ class Link(asyncio.Protocol):
         if slow and self._transport is not None:
             self._hub.slow(self, slow)
 
-    def registered(self, number: int, result: Registered, *, erased: bool = False) -> None:
-        self.answer(number, Said.REGISTERED, result.index, result.new, result.receipt, erased)
-
-    def accepted(self, number: int, _result: Accepted) -> None:
-        self.answer(number, Said.ACCEPTED)
+    def registered(self, number: int, receipt: bytes) -> None:
+        self._waiting.pop(number, None)
+        self._flush_later()
+        self._numbers.append(number)
+        self._receipts.append(receipt)
 
     def problem(self, number: int, problem: ProblemError) -> None:
         self.answer(number, Said.PROBLEM, problem.status, problem.title, problem.detail, problem.headers, problem.close)
 
     def answer(self, number: int, said: Said, *more: object) -> None:
         self._waiting.pop(number, None)
-        if not self._answers:
-            asyncio.get_running_loop().call_soon(self._flush)
+        self._flush_later()
         self._answers.append([number, int(said), *more])
 
+    def _flush_later(self) -> None:
+        if not self._answers and not self._numbers:
+            asyncio.get_running_loop().call_soon(self._flush)
+
     def _flush(self) -> None:
-        answers, self._answers = self._answers, []
-        self.say(Kind.ANSWERS, answers)
+        if self._numbers:
+            receipts = Receipts.of(self._numbers, self._receipts)
+            self._numbers, self._receipts = [], []
+            self.say(Kind.RECEIPTS, receipts)
+        if self._answers:
+            answers, self._answers = self._answers, []
+            self.say(Kind.ANSWERS, answers)

@@ -23,7 +23,7 @@ from transparency.policy.judge import Judge, Judgement, Opened, conclude
 from transparency.policy.keyset import ServiceKeys
 from transparency.policy.operations import reads_as_operation
 from transparency.server.access import Client, check_issuer
-from transparency.server.handing import Handed, Kind, Said
+from transparency.server.handing import Alike, Kind, Receipts, Said, Sheaf
 from transparency.server.problems import ProblemError
 from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import Entry, Statement
@@ -31,7 +31,6 @@ from transparency.statements.statement import Entry, Statement
 MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
 AT_ONCE = 32
-_REGISTERED = int(Said.REGISTERED)
 MAX_TURN_SECONDS = 1.0
 
 
@@ -111,7 +110,7 @@ class RemoteRegistrar:
         self._incoming: list[_Incoming] = []
         self._incoming_bytes = 0
         self._since = 0.0
-        self._handed: list[Handed] = []
+        self._handed: list[tuple[int, _UnderWay, Judgement]] = []
         self._asked: list[tuple[int, bytes]] = []
 
     @property
@@ -237,25 +236,10 @@ class RemoteRegistrar:
     # -- to the owner --------------------------------------------------------------------------------------------
 
     def _hand_over(self, under_way: _UnderWay, judgement: Judgement) -> None:
-        statement, token = under_way.statement, under_way.client.token
-        rate = None if token is None else token.rate
-        # A statement that is judged again was counted before.
-        counts = under_way.judgements == 0 and self._limits(rate)
         under_way.judgements += 1
         number = self._begin(under_way)
         self._later()
-        self._handed.append(
-            Handed(
-                number,
-                statement.entry,
-                under_way.tbs_digest,
-                statement.normalised,
-                *judgement,
-                under_way.patient,
-                under_way.client.name if counts else None,
-                rate,
-            )
-        )
+        self._handed.append((number, under_way, judgement))
 
     def _ask(self, under_way: _UnderWay, refusal: TransparencyError) -> None:
         under_way.refusal = refusal
@@ -277,29 +261,58 @@ class RemoteRegistrar:
     def _flush(self) -> None:
         if self._handed:
             handed, self._handed = self._handed, []
-            self._say(Kind.HANDED, handed)
+            self._say(Kind.HANDED, self._sheaves(handed))
         if self._asked:
             asked, self._asked = self._asked, []
             self._say(Kind.ASKED, asked)
 
+    def _sheaves(self, handed: list[tuple[int, _UnderWay, Judgement]]) -> list[Sheaf]:
+        alike: dict[Alike, list[tuple[int, _UnderWay, Judgement]]] = {}
+        for one in handed:
+            alike.setdefault(self._alike(one[1], one[2]), []).append(one)
+        return [
+            Sheaf.of(
+                shared,
+                (judgement for _, _, judgement in some),
+                [(number, under_way.statement, under_way.tbs_digest) for number, under_way, _ in some],
+            )
+            for shared, some in alike.items()
+        ]
+
+    def _alike(self, under_way: _UnderWay, judgement: Judgement) -> Alike:
+        token = under_way.client.token
+        rate = None if token is None else token.rate
+        # A statement that is judged again was counted before.
+        counts = under_way.judgements == 1 and self._limits(rate)
+        client = under_way.client.name if counts else None
+        return Alike(judgement.generation, judgement.collateral, judgement.unique, under_way.patient, client, rate)
+
     # -- from the owner ------------------------------------------------------------------------------------------
 
+    def heard_receipts(self, receipts: Receipts) -> None:
+        for number, receipt in receipts.rows():
+            under_way = self._ended(number)
+            if under_way is not None:
+                _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased=False))
+
     def heard(self, answers: list[list[Any]]) -> None:
-        waiting = self._under_way.pop
-        for answer in answers:
-            under_way = waiting(answer[0], None)
-            if under_way is None:
-                continue  # it was answered 202, and this says how it ended
-            statement = under_way.statement
-            self.bytes_under_way -= len(statement.normalised)
-            if answer[1] == _REGISTERED:
-                _, _, _, _, receipt, erased = answer
-                _tell(under_way.answered, Receipted(statement.entry, receipt, erased))
-            else:
-                self._answer(under_way, Said(answer[1]), answer[2:])
+        for number, said, *more in answers:
+            under_way = self._ended(number)
+            if under_way is not None:
+                self._answer(under_way, Said(said), more)
+
+    def _ended(self, number: int) -> _UnderWay | None:
+        """Who waits for this answer; None if it was answered 202 before, and this says how it ended."""
+        under_way = self._under_way.pop(number, None)
+        if under_way is not None:
+            self.bytes_under_way -= len(under_way.statement.normalised)
+        return under_way
 
     def _answer(self, under_way: _UnderWay, said: Said, more: list[Any]) -> None:
         match said:
+            case Said.REGISTERED:
+                receipt, erased = more
+                _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased))
             case Said.ACCEPTED:
                 _tell(under_way.answered, Accepted(under_way.statement.entry))
             case Said.STALE:

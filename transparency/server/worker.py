@@ -27,7 +27,8 @@ from transparency.server.balance import TO, Share
 from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.desk import Desk
 from transparency.server.frames import FrameReader, frame
-from transparency.server.handing import Kind
+from transparency.server.garbage import collect_rarely
+from transparency.server.handing import Kind, Receipts
 from transparency.server.lean import LeanConnection
 from transparency.server.limits import RateLimiter
 from transparency.server.registrar import RemoteRegistrar
@@ -103,6 +104,8 @@ class Worker(asyncio.Protocol):
 
     def _heard(self, kind: int, value: Any) -> None:  # noqa: ANN401 - by kind
         match kind:
+            case Kind.RECEIPTS:
+                self._registrar.heard_receipts(Receipts._make(value))
             case Kind.ANSWERS:
                 self._registrar.heard(value)
             case Kind.IN_FORCE:
@@ -255,6 +258,7 @@ def main() -> None:
     given = cbor2.loads(sys.stdin.buffer.read())
     settings = ServerSettings(**given["settings"])
     share = Share(given["balance"], given["place"])
+    collect_rarely()
     sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"], share)))
 
 

@@ -34,6 +34,8 @@ MAX_SUB_CHARS = 8192
 MAX_KID_BYTES = 1024
 _TAGGED_ARRAY_OF_4 = b"\xd2\x84"
 _EMPTY_MAP = b"\xa0"
+_EMPTY_MAP_BYTE = 0xA0
+_new = tuple.__new__
 _NIL = b"\xf6"
 # RFC 8392 §2 StringOrURI: anything with a colon has to be a URI (RFC 3986 §3.1 scheme, no spaces or controls).
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")
@@ -118,23 +120,24 @@ class Statement(NamedTuple):
         try:
             protected, pos = read_bstr(data, 2)
             found = _KNOWN.find(protected)
-            if found is None or data[pos : pos + 1] != _EMPTY_MAP:
+            if found is None or data[pos] != _EMPTY_MAP_BYTE:
                 return None
             payload, pos = read_bstr(data, pos + 1)
             signature, pos = read_bstr(data, pos)
-            headers, first = found
+            headers, (_, claims, alg, kid, content_type, envelope, _, _, _) = found
             said = headers[labels.CWT_CLAIMS]
             sub = _string_or_uri(said[labels.CLAIM_SUB], "sub", MAX_SUB_CHARS)
-        except MalformedError:
+        except (MalformedError, IndexError):
             return None
-        envelope = first.envelope
         if pos != len(data) or (envelope is not None and len(payload) != envelope.digest_size):
             return None
-        iss, _, _, nbf, exp = first.claims
-        claims = Claims(iss, sub, said.get(labels.CLAIM_IAT), nbf, exp)
-        message = Sign1(protected, headers, {}, payload, signature)
+        iss, _, _, nbf, exp = claims
         data = bytes(data)
-        return cls(message, claims, first.alg, first.kid, first.content_type, envelope, payload, data, entry_of(data))
+        # Not by the constructors, which are calls of their own: this is done for every statement.
+        claims = _new(Claims, (iss, sub, said.get(labels.CLAIM_IAT), nbf, exp))
+        message = _new(Sign1, (protected, headers, {}, payload, signature))
+        entry = hashlib.sha256(data).digest()
+        return _new(cls, (message, claims, alg, kid, content_type, envelope, payload, data, entry))
 
     @property
     def iss(self) -> str:
