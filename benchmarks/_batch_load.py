@@ -30,8 +30,18 @@ class _Sending:
         self.left = memoryview(head.encode() + body)
         self.head = bytearray()
         self.body: Body | None = None
+        # The results, and when how many bytes of them were there: they are taken apart when the clock has stopped.
         self.got = bytearray()
-        self.results: list[bytes] = []
+        self.came: list[tuple[float, int]] = []
+
+    def results(self) -> list[tuple[float, bytes]]:
+        """Each with the time it came at."""
+        found, at = [], 0
+        for when, size in self.came:
+            while at < size and (stop := item_end(self.got, at, _MOST)) is not None and stop <= size:
+                found.append((when, bytes(self.got[at:stop])))
+                at = stop
+        return found
 
 
 def run_batches(port: int, statements: Sequence[bytes], connections: int) -> Load:
@@ -44,7 +54,7 @@ def run_batches(port: int, statements: Sequence[bytes], connections: int) -> Loa
     for number in by_number:
         poll.register(number, select.EPOLLIN | select.EPOLLOUT)
     cpu, began = time.process_time(), time.perf_counter()
-    left = len(statements)
+    left = connections
     while left:
         for number, event in poll.poll():
             one = by_number[number]
@@ -54,38 +64,32 @@ def run_batches(port: int, statements: Sequence[bytes], connections: int) -> Loa
                 if not one.left:
                     poll.modify(number, select.EPOLLIN)
             if event & select.EPOLLIN:
-                left -= _receive(one, one.sock.recv(_PIECE), load, began)
+                left -= _receive(one, one.sock.recv(_PIECE), began)
     load.seconds = time.perf_counter() - began
     load.cpu = time.process_time() - cpu
     for one in sending:
         one.sock.close()
-        for number, result in zip(one.numbers, one.results, strict=True):
+        for number, (when, result) in zip(one.numbers, one.results(), strict=True):
+            load.latencies.append(when)
             status = 201 if result[0] == _TAG_18 else 400
             load.statuses[status] = load.statuses.get(status, 0) + 1
             load.answers[number] = result if status == 201 else None
     return load
 
 
-def _receive(one: _Sending, data: bytes, load: Load, began: float) -> int:
+def _receive(one: _Sending, data: bytes, began: float) -> bool:
+    """Take in some of an answer; whether that was all of it."""
     if not data:
         raise SystemExit("the log ended a batch before all results had come")
     if one.body is None:
         one.head += data
         end = one.head.find(_END)
         if end < 0:
-            return 0
+            return False
         if not one.head.startswith(b"HTTP/1.1 200"):
             raise SystemExit(f"the log answered {bytes(one.head[:60])!r}")
         one.body = Body(None)
         data = bytes(one.head[end + len(_END) :])
     one.got += one.body.feed(data)[0]
-    at, before = 0, len(one.results)
-    while at < len(one.got):
-        stop = item_end(one.got, at, _MOST)
-        if stop is None:
-            break
-        one.results.append(bytes(one.got[at:stop]))
-        load.latencies.append(time.perf_counter() - began)
-        at = stop
-    del one.got[:at]
-    return len(one.results) - before
+    one.came.append((time.perf_counter() - began, len(one.got)))
+    return one.body.complete
