@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import psycopg
@@ -227,6 +229,26 @@ def test_a_session_that_ended_is_an_error_and_the_next_store_reads_the_truth(url
     again = PostgresStore(url)
     assert again.tip() == tip
     again.close()
+
+
+def test_a_session_that_ends_between_two_pages_leaves_nothing_open(url: str) -> None:
+    """Its driver would say so when the cursor is forgotten, in whichever test that is."""
+
+    class EndsIt(int):
+        """So many bytes; when some were read its server ends the session."""
+
+        def __gt__(self, size: int) -> bool:
+            if size:
+                with _other_session(url) as session:
+                    end = "SELECT pg_terminate_backend(pid, 9000) FROM pg_stat_activity WHERE application_name = 'ends'"
+                    session.execute(end)
+            return int(self) > size
+
+    with closing(PostgresStore(url, "ends")) as store:
+        store.intake_add([intake_row(1)])
+        with pytest.raises(StoreError):
+            store.intake_pending(EndsIt(1))
+    gc.collect()
 
 
 # -- commits in doubt --------------------------------------------------------------------------------------------------

@@ -257,16 +257,23 @@ class PostgresStore(SqlReads):
         except Exception as error:
             raise unreadable(error) from error
 
+    @contextlib.contextmanager
+    def _scan(self) -> Iterator[psycopg.ServerCursor[Row]]:
+        """A cursor on the server, which then sends no more than is taken."""
+        cursor = self._scanner.cursor("scan", binary=True)
+        try:
+            with cursor:
+                yield cursor
+        finally:
+            # If the session ended before the server could be told, it is still open; there is nobody to tell by now.
+            if not cursor.closed and self._scanner.closed:
+                cursor.close()
+
     def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[Row]:
         rows: list[Row] = []
         size = 0
         try:
-            with (
-                self._scanning,
-                self._scanner.transaction(),
-                # On the server, which then sends no more than is taken.
-                self._scanner.cursor("scan", binary=True) as cursor,
-            ):
+            with self._scanning, self._scanner.transaction(), self._scan() as cursor:
                 cursor.execute(_placeholders(sql), parameters)
                 while size < most_bytes and (some := cursor.fetchmany(_FETCH)):
                     for row in some:
