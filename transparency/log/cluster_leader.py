@@ -17,11 +17,12 @@ from transparency.log.appender import Clock
 from transparency.log.cluster_bell import Ringing
 from transparency.log.cluster_intake import MakeCandidate, Pending, SharedIntake
 from transparency.log.cluster_lead import Leading
+from transparency.log.counters import Counters
 from transparency.log.erasure import Erasures
 from transparency.log.folder import Folder
 from transparency.log.intake import Sequence
 from transparency.log.manifests import Manifests, Operate
-from transparency.log.sequencer import Counters, Sequencer
+from transparency.log.sequencer import Sequencer
 from transparency.log.stated import any_erasure
 from transparency.log.store import Store, Tip
 

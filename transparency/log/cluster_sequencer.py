@@ -15,8 +15,9 @@ from transparency.errors import NotLeadingError, OverloadedError, StoreError, Tr
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place, Told, settled
 from transparency.log.cluster_handover import HandOver
+from transparency.log.counters import Counters
 from transparency.log.intake import Intake
-from transparency.log.sequencer import Counters, Sequencer
+from transparency.log.sequencer import Sequencer
 from transparency.log.store import DOCUMENTS, IntakeRow, Store
 from transparency.statements.statement import Entry
 

@@ -37,13 +37,14 @@ class Gathering:
         """One more waits; with it there are so many."""
         if self.due:
             return
-        if not patient and not self._hurried:
+        hurried = self._hurried or not patient
+        if waiting >= (self._expected if hurried else ENOUGH):
+            self.make_due()
+        elif hurried and not self._hurried:
             self._hurried = True
             self._wait(self._seconds)
         elif self._timer is None:
             self._wait(PATIENT_SECONDS)
-        if waiting >= (self._expected if self._hurried else ENOUGH):
-            self.make_due()
 
     def make_due(self) -> None:
         self.due = True

@@ -47,6 +47,7 @@ from transparency.errors import (
 )
 from transparency.log.appender import Appender
 from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing, Told, settled
+from transparency.log.counters import Counters
 from transparency.log.gathering import Gathering
 from transparency.log.pending_intake import PendingIntake
 from transparency.log.recent import Recent
@@ -71,18 +72,6 @@ _T = TypeVar("_T")
 class _Waiting:
     candidate: Candidate
     told: list[Told]
-
-
-@dataclass(slots=True)
-class Counters:
-    """accepted ≥ sequenced ≥ published, each since this process started.
-
-    Sequenced is committed; published is what also has its mark, and so may be shown. They differ by a sync of the mark.
-    """
-
-    accepted: int = 0
-    sequenced: int = 0
-    published: int = 0
 
 
 class Keeper(Protocol):
@@ -239,13 +228,21 @@ class Sequencer:
     async def _rest(self) -> None:
         """Wait for work. When none comes, the derived indexes catch up: a quiet log is never behind for long."""
         self._work.clear()
-        try:
-            await asyncio.wait_for(self._work.wait(), INDEX_AFTER_SECONDS if self._recent else None)
-        except TimeoutError:
-            if not self._recent.in_round:
-                self._recent.begin_round(self._appender.tip.size)
-            while self._recent.in_round and not self._work.is_set():
-                await self._index_some(INDEX_AT_ONCE)
+        if not self._recent:
+            await self._work.wait()
+            return
+        # Not wait_for, which takes two more turns of the event loop: a lone client would wait for them.
+        quiet = asyncio.get_running_loop().call_later(INDEX_AFTER_SECONDS, self._work.set)
+        await self._work.wait()
+        quiet.cancel()
+        if not self._has_work() and not self._recent.in_round:
+            self._recent.begin_round(self._appender.tip.size)
+        while self._recent.in_round and not self._has_work():
+            await self._index_some(INDEX_AT_ONCE)
+
+    def _has_work(self) -> bool:
+        kept = self.keeper is not None and self.keeper.waiting
+        return kept or self._stopping or (bool(self._queue) and self._gathering.due)
 
     async def _flush_batch(self) -> None:
         now = self._appender.decision_time()

@@ -34,6 +34,8 @@ class Hub:
         self._service = service
         self._links: set[Link] = set()
         service.log.on_in_force = self._tell_in_force
+        # Receipts leave when their commit is released, and not a turn of the event loop later.
+        service.log.sequencer.on_published.append(self._flush)
 
     def link(self, on_ready: Callable[[], None]) -> Link:
         return Link(self, on_ready, self._service.settings.slow_after)
@@ -44,6 +46,10 @@ class Hub:
 
     def left(self, link: Link) -> None:
         self._links.discard(link)
+
+    def _flush(self, _size: int) -> None:
+        for link in self._links:
+            link.flush()
 
     def _tell_in_force(self) -> None:
         for link in self._links:
@@ -239,9 +245,9 @@ class Link(asyncio.Protocol):
 
     def _flush_later(self) -> None:
         if not self._answers and not self._numbers:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._numbers:
             receipts = Receipts.of(self._numbers, self._receipts)
             self._numbers, self._receipts = [], []
