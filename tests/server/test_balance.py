@@ -36,38 +36,48 @@ def shares_of(balance: Balance, count: int) -> list[tuple[int, Share]]:
 
 def test_who_has_a_batch_passes_the_next_on_to_one_that_has_fewer(balance: Balance) -> None:
     (_, first), (second_place, second) = shares_of(balance, 2)
-    seen = [first.place_with_fewer()]
-    first.begin()
-    seen.append(first.place_with_fewer())
-    seen.append(second.place_with_fewer())
-    second.begin()
-    seen.append(first.place_with_fewer())
-    second.end()
-    seen.append(first.place_with_fewer())
-    first.end()
-    seen.append(first.place_with_fewer())
+    seen = [first.batches.place_with_fewer()]
+    first.batches.begin()
+    seen.append(first.batches.place_with_fewer())
+    seen.append(second.batches.place_with_fewer())
+    second.batches.begin()
+    seen.append(first.batches.place_with_fewer())
+    second.batches.end()
+    seen.append(first.batches.place_with_fewer())
+    first.batches.end()
+    seen.append(first.batches.place_with_fewer())
 
     assert seen == [None, second_place, None, None, second_place, None]
 
 
+def test_batches_and_connections_are_counted_apart(balance: Balance) -> None:
+    (_, first), (second_place, second) = shares_of(balance, 2)
+    first.batches.begin()
+    second.connections.begin()
+
+    assert first.batches.place_with_fewer() == second_place
+    assert first.connections.place_with_fewer() is None
+    assert second.batches.place_with_fewer() is None
+
+
 def test_nothing_is_passed_on_to_one_that_is_not_there(balance: Balance) -> None:
     (_, first), (second_place, _) = shares_of(balance, 2)
-    first.begin()
+    first.batches.begin()
     balance.leave(second_place)
 
-    assert first.place_with_fewer() is None
+    assert first.batches.place_with_fewer() is None
     assert balance.enter() == second_place
 
 
 def test_a_share_is_seen_through_an_inherited_descriptor(balance: Balance) -> None:
     ((_, mine),) = shares_of(balance, 1)
-    mine.begin()
+    mine.batches.begin()
     other = balance.enter()
     program = "import sys; from transparency.server.balance import Share; Share(*map(int, sys.argv[1:])).enter()"
     words = [sys.executable, "-c", program, str(balance.descriptor), str(other)]
     subprocess.run(words, pass_fds=[balance.descriptor], check=True, timeout=60)
 
-    assert mine.place_with_fewer() == other
+    assert mine.batches.place_with_fewer() == other
 
 
 class Sending:
@@ -127,3 +137,46 @@ async def test_of_four_batches_each_of_two_workers_has_two(tmp_path: Path) -> No
 
         assert sorted(alive) == [False, False, True, True]
     assert await lost(data, mark, service.acknowledged) == []
+
+
+async def test_of_twelve_connections_each_of_two_workers_has_about_six(tmp_path: Path) -> None:
+    """Those on which statements come one by one: half of them end with a worker, and the others do not notice.
+
+    About, because there are others, which the service's own clients open and close meanwhile.
+    """
+    async with asyncio.timeout(PATIENCE), running(tmp_path) as (service, _, data, mark):
+        streams = [await _connected(service) for _ in range(12)]
+        first = [await _registers(service, stream, b"first %d" % number) for number, stream in enumerate(streams)]
+        os.kill(min(workers_of(service.process.pid)), signal.SIGKILL)
+        alive = [await _registers(service, stream, b"second %d" % number) for number, stream in enumerate(streams)]
+        for _, writer in streams:
+            writer.close()
+        service.process.send_signal(signal.SIGTERM)
+        await service.process.wait()
+
+        assert first == [True] * 12
+        assert 4 <= sum(alive) <= 8
+    assert await lost(data, mark, service.acknowledged) == []
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _connected(service: Service) -> Stream:
+    return await asyncio.open_connection(*service.url.removeprefix("http://").split(":"))
+
+
+async def _registers(service: Service, stream: Stream, payload: bytes) -> bool:
+    reader, writer = stream
+    statement = sign_statement(payload, service.issuer, iss=ISS, sub="urn:x", content_type="text/plain")
+    head = f"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/cose\r\nContent-Length: {len(statement)}"
+    try:
+        writer.write(head.encode() + b"\r\n\r\n" + statement)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in answer.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return False
+    assert answer.startswith(b"HTTP/1.1 201"), answer
+    service.acknowledged.append(Statement.from_bytes(statement).entry_id)
+    return True

@@ -30,7 +30,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -213,11 +212,8 @@ class Sequencer:
                 if self.keeper is not None and self.keeper.waiting:
                     await self.keeper.keep_some()
                 if self._queue and (self._gathering.due or self._stopping):
-                    began, size = time.perf_counter(), self.size
                     await self._flush_batch()
-                    seconds = time.perf_counter() - began
                     await asyncio.sleep(0)  # a batch may have been committed in place: read what came in meanwhile
-                    self._gathering.committed(self.size - size, len(self._queue), seconds)
                 elif self.keeper is None or not self.keeper.waiting:
                     if self._stopping:
                         return

@@ -1,11 +1,12 @@
-"""The balance: how many batches each worker has under way, where all of them can see it.
+"""The balance: how many batches and how many connections each worker has, where all of them can see it.
 
 Workers accept from the same listening sockets, and whoever is awake first takes what is there: of two clients that send
-a batch each, every second time both would get the same worker, and a core would stand idle until both are done. So a
-worker that has a batch passes the next one on, as it is and with what was read of it, to one that has fewer
+a batch each, every second time both would get the same worker, and a core would stand idle until both are done; of 64
+that keep their connections, one worker had twice as many as the other. So a worker that has a batch, or a connection on
+which statements come, passes the next one on, as it is and with what was read of it, to one that has fewer
 (server/worker.py; by way of the owner, who has a line to each).
 
-A page of shared memory, one number for each worker. Each writes its own alone, and the owner for one that has ended;
+A page of shared memory, two numbers for each worker. Each writes its own alone, and the owner for one that has ended;
 a number that is read while it changes is an old one or a new one, and nothing follows but a batch in the other place.
 """
 
@@ -20,6 +21,8 @@ from typing import IO, Final
 TO: Final = struct.Struct("<H")
 TO_OWNER: Final = 0xFFFF
 _NUMBER: Final = struct.Struct("<I")
+# Of each worker: its batches, in the first half of the page, and its connections, in the second.
+_KINDS: Final = 2
 # Not there: nothing is passed on to it.
 _ABSENT: Final = 0xFFFFFFFF
 
@@ -29,8 +32,9 @@ class Balance:
 
     def __init__(self, workers: int) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
-        self._file.truncate(workers * _NUMBER.size)
-        self._memory = mmap.mmap(self._file.fileno(), workers * _NUMBER.size)
+        self._file.truncate(_KINDS * workers * _NUMBER.size)
+        self._memory = mmap.mmap(self._file.fileno(), _KINDS * workers * _NUMBER.size)
+        self._workers = workers
         self._free = list(range(workers))
         for place in self._free:
             self._put_absent(place)
@@ -53,34 +57,48 @@ class Balance:
         self._file.close()
 
     def _put_absent(self, place: int) -> None:
-        _NUMBER.pack_into(self._memory, place * _NUMBER.size, _ABSENT)
+        for kind in range(_KINDS):
+            _NUMBER.pack_into(self._memory, (kind * self._workers + place) * _NUMBER.size, _ABSENT)
 
 
 class Share:
-    """A worker's end: its own number, and the sight of the others'."""
+    """A worker's end."""
 
     def __init__(self, descriptor: int, place: int) -> None:
-        self._memory = mmap.mmap(descriptor, 0)
-        self._numbers = struct.Struct(f"<{len(self._memory) // _NUMBER.size}I")
-        self._at = place * _NUMBER.size
-        self._own = 0
+        memory = mmap.mmap(descriptor, 0)
+        workers = len(memory) // _NUMBER.size // _KINDS
+        self.batches = Number(memory, 0, workers, place)
+        # Those on which statements come one by one.
+        self.connections = Number(memory, workers, workers, place)
 
     def enter(self) -> None:
         """It is there: it can take what others pass on."""
-        self._put(0)
+        self.batches.put(0)
+        self.connections.put(0)
+
+
+class Number:
+    """A worker's own number of one kind, and the sight of the others'."""
+
+    def __init__(self, memory: mmap.mmap, first: int, workers: int, place: int) -> None:
+        self._memory = memory
+        self._numbers = struct.Struct(f"<{workers}I")
+        self._first = first * _NUMBER.size
+        self._at = (first + place) * _NUMBER.size
+        self._own = 0
 
     def begin(self) -> None:
-        self._put(self._own + 1)
+        self.put(self._own + 1)
 
     def end(self) -> None:
-        self._put(self._own - 1)
+        self.put(self._own - 1)
 
     def place_with_fewer(self) -> int | None:
-        """Who should have the next batch, if that is another."""
-        numbers = self._numbers.unpack_from(self._memory)
+        """Who should have the next, if that is another."""
+        numbers = self._numbers.unpack_from(self._memory, self._first)
         least = min(numbers)
         return numbers.index(least) if least < self._own else None
 
-    def _put(self, number: int) -> None:
+    def put(self, number: int) -> None:
         self._own = number
         _NUMBER.pack_into(self._memory, self._at, number)

@@ -47,6 +47,8 @@ class LeanConnection(asyncio.Protocol):
         self._body_at = 0
         self._client: Client | None = None
         self._busy = False
+        # Whether it is one of this worker's, and counts as such: from its first statement on.
+        self._settled = False
         self._batch: LeanBatch | None = None
         self._paused = False
         self._reading = True
@@ -72,6 +74,8 @@ class LeanConnection(asyncio.Protocol):
         self._wire = None
         self._hold_nothing()
         self._desk.connections.remove(self)
+        if self._settled:
+            self._desk.share.connections.end()
         if self._batch is not None:
             self._batch.abandon()
 
@@ -189,13 +193,17 @@ class LeanConnection(asyncio.Protocol):
         if len(self._held) < end:
             self._hold(len(self._held))
             return
+        if not self._settled and self._goes_elsewhere(head):
+            return
         body = bytes(self._held[self._body_at : end])
         del self._held[:end]
         self._hold(0)
         self._begin(head, body)
 
     def _begin_whole(self, data: bytes) -> bool:
-        """Begin with a request that came in one piece, as nearly all do; whether it is one of those."""
+        """Begin with a request that came in one piece, as nearly all do but the first; whether it is one of those."""
+        if not self._settled:
+            return False
         end = data.find(END)
         if not 0 <= end <= self._desk.settings.max_header_bytes or self._wire is None or self._wire.is_closing():
             return False
@@ -206,6 +214,19 @@ class LeanConnection(asyncio.Protocol):
         self._head = head
         self._begin(head, data[end:])
         return True
+
+    def _goes_elsewhere(self, head: Head) -> bool:
+        """Whether the connection, whose first statement is here, was passed on to a worker that has fewer."""
+        connections = self._desk.share.connections
+        # Once only, and not for a single request.
+        elsewhere = None if self.begun or head.close else connections.place_with_fewer()
+        if elsewhere is not None and len(self._held) <= MAX_AHEAD:
+            self._hold_nothing()
+            self._hand_over(elsewhere)
+            return True
+        self._settled = True
+        connections.begin()
+        return False
 
     def _read_head(self) -> bool:
         held = self._held
@@ -282,7 +303,7 @@ class LeanConnection(asyncio.Protocol):
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self, head: Head) -> None:
-        elsewhere = None if self.begun else self._desk.share.place_with_fewer()
+        elsewhere = None if self.begun else self._desk.share.batches.place_with_fewer()
         if elsewhere is not None and len(self._held) <= MAX_AHEAD:
             self._hand_over(elsewhere)
             return
@@ -360,8 +381,7 @@ class LeanConnection(asyncio.Protocol):
             return
         if self._paused:
             return  # once its answers have left; see resume_writing
-        descriptor = os.dup(self._wire.get_extra_info("socket").fileno())
-        begun = bytes(self._held)
+        descriptor, begun = os.dup(self._wire.get_extra_info("socket").fileno()), bytes(self._held)
         self._held.clear()
         self._stop_reading()
         self._closing_since = asyncio.get_running_loop().time()

@@ -45,7 +45,7 @@ class LeanBatch:
         self._over = False
         self._size = 0
         self._started = time.perf_counter()
-        desk.share.begin()
+        desk.share.batches.begin()
         # Since when the client owes us more of the body.
         self.awaits_since: float | None = asyncio.get_running_loop().time()
 
@@ -81,7 +81,7 @@ class LeanBatch:
 
     def _is_over(self) -> None:
         self._over = True
-        self._desk.share.end()
+        self._desk.share.batches.end()
 
     def _turn_later(self) -> None:
         if not self._scheduled:
