@@ -87,18 +87,3 @@ async def test_a_stop_commits_what_waits(made: MadeLog, monkeypatch: pytest.Monk
     async with running(made) as log:
         few = await submitted(log, patient_ones(made, log, 3))
     assert all(one.done() and not one.exception() for one in few)
-
-
-async def test_a_copy_of_what_is_being_committed_does_not_keep_the_next_waiting(made: MadeLog) -> None:
-    """The copy makes the queue due while there is none; what comes then must be committed all the same."""
-    async with running(made) as log, asyncio.timeout(60):
-        one = candidate(made, log, b"one", patient=False)
-        first = asyncio.create_task(log.sequencer.submit(one))
-        await asyncio.sleep(0)
-        while log.sequencer.waiting:  # noqa: ASYNC110 - until it is being flushed, of which nobody is told
-            await asyncio.sleep(0)
-        second = asyncio.create_task(log.sequencer.submit(one))
-        await asyncio.gather(first, second)
-
-        await log.sequencer.submit(candidate(made, log, b"two", patient=True))
-        await log.sequencer.submit(candidate(made, log, b"three", patient=False))
