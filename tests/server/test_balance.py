@@ -36,16 +36,16 @@ def shares_of(balance: Balance, count: int) -> list[tuple[int, Share]]:
 
 def test_who_has_a_batch_passes_the_next_on_to_one_that_has_fewer(balance: Balance) -> None:
     (_, first), (second_place, second) = shares_of(balance, 2)
-    seen = [first.batches.place_with_fewer()]
+    seen = [first.batches.pass_on()]
     first.batches.begin()
-    seen.append(first.batches.place_with_fewer())
-    seen.append(second.batches.place_with_fewer())
+    seen.append(first.batches.pass_on())
+    seen.append(second.batches.pass_on())
     second.batches.begin()
-    seen.append(first.batches.place_with_fewer())
+    seen.append(first.batches.pass_on())
     second.batches.end()
-    seen.append(first.batches.place_with_fewer())
+    seen.append(first.batches.pass_on())
     first.batches.end()
-    seen.append(first.batches.place_with_fewer())
+    seen.append(first.batches.pass_on())
 
     assert seen == [None, second_place, None, None, second_place, None]
 
@@ -55,9 +55,22 @@ def test_batches_and_connections_are_counted_apart(balance: Balance) -> None:
     first.batches.begin()
     second.connections.begin()
 
-    assert first.batches.place_with_fewer() == second_place
-    assert first.connections.place_with_fewer() is None
-    assert second.batches.place_with_fewer() is None
+    assert first.batches.pass_on() == second_place
+    assert first.connections.pass_on() is None
+    assert second.batches.pass_on() is None
+
+
+def test_of_a_crowd_that_comes_at_once_the_others_get_their_part_and_no_more(balance: Balance) -> None:
+    """None that is passed on has arrived yet."""
+    (first_place, first), *others = shares_of(balance, 3)
+    went = []
+    for _ in range(30):
+        place = first.connections.pass_on()
+        if place is None:
+            first.connections.begin()
+        went.append(first_place if place is None else place)
+
+    assert {went.count(place) for place, _ in [(first_place, first), *others]} == {10}
 
 
 def test_nothing_is_passed_on_to_one_that_is_not_there(balance: Balance) -> None:
@@ -65,7 +78,7 @@ def test_nothing_is_passed_on_to_one_that_is_not_there(balance: Balance) -> None
     first.batches.begin()
     balance.leave(second_place)
 
-    assert first.batches.place_with_fewer() is None
+    assert first.batches.pass_on() is None
     assert balance.enter() == second_place
 
 
@@ -77,7 +90,7 @@ def test_a_share_is_seen_through_an_inherited_descriptor(balance: Balance) -> No
     words = [sys.executable, "-c", program, str(balance.descriptor), str(other)]
     subprocess.run(words, pass_fds=[balance.descriptor], check=True, timeout=60)
 
-    assert mine.batches.place_with_fewer() == other
+    assert mine.batches.pass_on() == other
 
 
 class Sending:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import mmap
 import struct
 import tempfile
+import time
 from typing import IO, Final
 
 # For whom a connection is that a worker sends away: the place of another worker, or the owner.
@@ -23,6 +24,8 @@ TO_OWNER: Final = 0xFFFF
 _NUMBER: Final = struct.Struct("<I")
 # Of each worker: its batches, in the first half of the page, and its connections, in the second.
 _KINDS: Final = 2
+# How long it takes at the most until a connection has been passed on.
+_ARRIVES_SECONDS: Final = 0.5
 # Not there: nothing is passed on to it.
 _ABSENT: Final = 0xFFFFFFFF
 
@@ -86,6 +89,8 @@ class Number:
         self._first = first * _NUMBER.size
         self._at = (first + place) * _NUMBER.size
         self._own = 0
+        # What another has with what was passed on to it and may still be under way, and until when that counts.
+        self._promised: dict[int, tuple[int, float]] = {}
 
     def begin(self) -> None:
         self.put(self._own + 1)
@@ -93,11 +98,22 @@ class Number:
     def end(self) -> None:
         self.put(self._own - 1)
 
-    def place_with_fewer(self) -> int | None:
-        """Who should have the next, if that is another."""
-        numbers = self._numbers.unpack_from(self._memory, self._first)
+    def pass_on(self) -> int | None:
+        """Who should have the next, if that is another: then it is counted as that one's."""
+        numbers = list(self._numbers.unpack_from(self._memory, self._first))
+        # A crowd of clients comes in one turn of the event loop: before any that is passed on has arrived.
+        now = time.monotonic()
+        for place, (promised, until) in list(self._promised.items()):
+            if numbers[place] < promised and now < until:
+                numbers[place] = promised
+            else:
+                del self._promised[place]
         least = min(numbers)
-        return numbers.index(least) if least < self._own else None
+        if least >= self._own:
+            return None
+        place = numbers.index(least)
+        self._promised[place] = least + 1, now + _ARRIVES_SECONDS
+        return place
 
     def put(self, number: int) -> None:
         self._own = number

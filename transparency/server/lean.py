@@ -219,7 +219,7 @@ class LeanConnection(asyncio.Protocol):
         """Whether the connection, whose first statement is here, was passed on to a worker that has fewer."""
         connections = self._desk.share.connections
         # Once only, and not for a single request.
-        elsewhere = None if self.begun or head.close else connections.place_with_fewer()
+        elsewhere = None if self.begun or head.close else connections.pass_on()
         if elsewhere is not None and len(self._held) <= MAX_AHEAD:
             self._hold_nothing()
             self._hand_over(elsewhere)
@@ -303,7 +303,7 @@ class LeanConnection(asyncio.Protocol):
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self, head: Head) -> None:
-        elsewhere = None if self.begun else self._desk.share.batches.place_with_fewer()
+        elsewhere = None if self.begun else self._desk.share.batches.pass_on()
         if elsewhere is not None and len(self._held) <= MAX_AHEAD:
             self._hand_over(elsewhere)
             return
