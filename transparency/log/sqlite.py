@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
-from transparency.log import schema, sqlite_checkpoints, sqlite_entries, sqlite_erasing, sqlite_index, sqlite_tiles
+from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index, sqlite_tiles
 from transparency.log.sql_reads import INTAKE_COLUMNS, TIP, Row, SqlReads, address_of, intake_of, tip_of
+from transparency.log.sqlite_rows import insert
 from transparency.log.sqlite_transaction import Transaction, unreadable
 from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
@@ -116,7 +117,13 @@ class SqliteStore(SqlReads):
             if run("SELECT changes()").fetchone()[0] != 1:
                 raise TipMovedError("another writer has moved the tip of this log; this process must stop")
             many = self._writer.executemany
-            sqlite_entries.put(self._writer, batch.entries, expected.size)
+            rows = [
+                (index, entry, int(kind), generation, tbs, statement, address_of(collateral))
+                for index, (entry, kind, generation, tbs, statement, collateral) in enumerate(
+                    batch.entries, expected.size
+                )
+            ]
+            insert(self._writer, "INSERT INTO entries VALUES", rows)
             collateral = {address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
             if collateral:
                 many("INSERT OR IGNORE INTO collateral VALUES (?, ?)", list(collateral.items()))

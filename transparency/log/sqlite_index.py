@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from math import isqrt
 from typing import Any, Final
 
+from transparency.log.sqlite_rows import insert
+
 Rows = Sequence[tuple[bytes, int]]
 _ROUND: Final = 65_536  # recent.py
 SORTED: Final = 4 * _ROUND
@@ -74,8 +76,8 @@ class Rounds:
 
     def put(self, digests: Rows, siblings: Rows, upto: int | None) -> None:
         """Rows, best in order, which may be there; all below *upto* are there from now on. And a slice of a fold."""
-        self._writer.executemany("INSERT OR IGNORE INTO digest_young VALUES (?, ?)", digests)
-        self._writer.executemany("INSERT OR IGNORE INTO sibling_young VALUES (?, ?)", siblings)
+        insert(self._writer, "INSERT OR IGNORE INTO digest_young VALUES", digests)
+        insert(self._writer, "INSERT OR IGNORE INTO sibling_young VALUES", siblings)
         _count(self._writer, len(digests), upto or 0)
         if not self.folding:
             size, young = self._writer.execute("SELECT size, young FROM indexed").fetchone()
