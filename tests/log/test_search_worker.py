@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
 from transparency.log.search_check import check_index
-from transparency.log.search_worker import Follower, SearchWorker
+from transparency.log.search_worker import BUSY_RATE, LONGEST_WAIT_SECONDS, Courtesy, Follower, SearchWorker
 
 
 def follower(found: Found) -> Follower:
@@ -176,3 +176,21 @@ def test_it_runs_when_nobody_else_wants_to() -> None:
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
 
     assert int(done.stdout) == os.SCHED_IDLE
+
+
+def test_a_burst_of_registrations_is_waited_for_and_a_steady_trickle_is_not() -> None:
+    courtesy = Courtesy()
+    waited = [
+        courtesy.waits(float(second), size) for second, size in enumerate((0, 10, 10 + 2 * BUSY_RATE, 2500, 2500))
+    ]
+
+    assert waited == [False, False, True, False, False]
+
+
+def test_a_log_that_is_always_busy_is_indexed_all_the_same() -> None:
+    courtesy = Courtesy()
+    waited = [courtesy.waits(float(second), second * 2 * BUSY_RATE) for second in range(30)]
+
+    most = int(LONGEST_WAIT_SECONDS) + 1
+    assert not any(all(waited[start : start + most + 1]) for start in range(30 - most))
+    assert sum(waited) > 20

@@ -38,10 +38,34 @@ RECORDS_SECONDS: Final = 1.0
 RECORDS_SHARE: Final = 10
 # Room for the largest record and what parsing makes of it; beyond it a record has no facts.
 MEMORY_BYTES: Final = 4 * 1024 * 1024 * 1024
+# Registrations a second from which on the log is busy, and for how long that is waited for.
+BUSY_RATE: Final = 1000
+LONGEST_WAIT_SECONDS: Final = 5.0
 RESTART_SECONDS: Final = (1.0, 60.0)
 _STOP_SECONDS: Final = 5.0
 _NICE: Final = 10
 _WORDS: Final = 4096
+
+
+class Courtesy:
+    """Whether to wait, because the log is busy: a burst of registrations has the machine to itself, for a while."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[float, int] | None = None
+        self._waits_since: float | None = None
+
+    def waits(self, now: float, size: int) -> bool:
+        """Asked before each step; *size* is the log's."""
+        before, self._seen = self._seen, (now, size)
+        busy = before is not None and size - before[1] > BUSY_RATE * (now - before[0])
+        if not busy:
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now
+        elif now - self._waits_since > LONGEST_WAIT_SECONDS:
+            self._waits_since = now
+            return False
+        return busy
 
 
 class Follower:
@@ -83,9 +107,11 @@ def main(data: Path) -> None:
     store = open_for_reading(folder)
     with contextlib.closing(store), SearchIndex(folder.search) as index:
         follower = Follower(index, store, ArtifactStore(folder.artifacts))
+        courtesy = Courtesy()
         while True:
             try:
-                follower.step(time.monotonic())
+                if not courtesy.waits(time.monotonic(), store.tip().size):
+                    follower.step(time.monotonic())
             except DamagedIndexError:
                 index.clear()
             ready, _, _ = select.select([0], [], [], POLL_SECONDS)
