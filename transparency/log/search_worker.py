@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
@@ -71,15 +72,19 @@ class Courtesy:
 class Follower:
     """What the worker does, one step at a time: catch up with the log, and with records that arrived late."""
 
-    def __init__(self, index: SearchIndex, store: Store, artifacts: ArtifactStore) -> None:
+    def __init__(
+        self, index: SearchIndex, store: Store, artifacts: ArtifactStore, between: Callable[[], None] = lambda: None
+    ) -> None:
+        """*between* is called between two slices of entries, and may take its time."""
         self._index = index
         self._store = store
         self._artifacts = artifacts
+        self._between = between
         self._shelves: dict[str, int] = {}
         self._next_look = 0.0
 
     def step(self, now: float) -> None:
-        self._index.catch_up(self._store, self._artifacts)
+        self._index.catch_up(self._store, self._artifacts, lambda _done, _size: self._between())
         self._index.renew_erased(self._store, self._artifacts)
         if now >= self._next_look:
             began = time.monotonic()
@@ -106,17 +111,28 @@ def main(data: Path) -> None:
     folder = Folder(data)
     store = open_for_reading(folder)
     with contextlib.closing(store), SearchIndex(folder.search) as index:
-        follower = Follower(index, store, ArtifactStore(folder.artifacts))
         courtesy = Courtesy()
-        while True:
-            try:
-                if not courtesy.waits(time.monotonic(), store.tip().size):
+
+        def let_pass() -> None:
+            while courtesy.waits(time.monotonic(), store.tip().size):
+                _rest()
+
+        follower = Follower(index, store, ArtifactStore(folder.artifacts), let_pass)
+        with contextlib.suppress(EOFError):
+            while True:
+                try:
+                    let_pass()
                     follower.step(time.monotonic())
-            except DamagedIndexError:
-                index.clear()
-            ready, _, _ = select.select([0], [], [], POLL_SECONDS)
-            if ready and not os.read(0, 4096):
-                return
+                except DamagedIndexError:
+                    index.clear()
+                _rest()
+
+
+def _rest() -> None:
+    """Raises EOFError when the server has gone."""
+    ready, _, _ = select.select([0], [], [], POLL_SECONDS)
+    if ready and not os.read(0, _WORDS):
+        raise EOFError
 
 
 def _step_back() -> None:
