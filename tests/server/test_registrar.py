@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import time
 from typing import Any
 
 import cbor2
@@ -10,7 +12,7 @@ import pytest
 
 from tests.policy.samples import ISS, KEY, OTHER, document, forged
 from transparency.cose.keys import PrivateKey
-from transparency.errors import MalformedError, OverloadedError, RefusedError, StoreError
+from transparency.errors import MalformedError, OverloadedError, RefusedError, StoreError, TransparencyError
 from transparency.log.answers import Accepted
 from transparency.log.store import NewEntry
 from transparency.policy.keyset import CHECKPOINTS, OPERATIONS, POLICY, RECEIPTS, ServiceKey, ServiceKeys
@@ -118,6 +120,18 @@ async def test_those_that_wait_and_those_that_do_not_are_handed_over_apart() -> 
     await turn()
 
     assert [(sheaf.patient, len(list(sheaf.rows()))) for sheaf in owner.sheaves] == [(True, 2), (False, 1)]
+
+
+async def test_one_whose_time_is_nearly_over_does_not_take_others_along() -> None:
+    """They would be judged again with it: who always sends such ones could keep others from their receipts."""
+    owner = Owner()
+    exp = int(time.time()) + 30
+    headers: dict[int | str, Any] = {15: {1: ISS, 2: "s", 4: exp}}
+    brief = sign_statement(b"1", KEY, iss=ISS, sub="s", content_type="application/json", headers=headers)
+    owner.submit(signed(1), brief, signed(2))
+    await turn()
+
+    assert [(sheaf.not_after == exp - 1, len(list(sheaf.rows()))) for sheaf in owner.sheaves] == [(False, 2), (True, 1)]
 
 
 async def test_good_bad_and_refused_ones_of_one_turn_are_told_apart() -> None:
@@ -229,3 +243,36 @@ async def test_when_the_owner_is_gone_all_that_wait_are_told_so_once() -> None:
     owner.registrar.lost()
 
     assert [[type(outcome) for outcome in own] for own in told] == [[StoreError], [StoreError]]
+
+
+async def test_what_is_refused_is_freed_without_a_search_for_garbage() -> None:
+    """Which is seldom: large statements that nobody wants must not pile up until then (server/garbage.py)."""
+    owner = Owner()
+    gc.collect()
+    gc.disable()
+    try:
+        strangers = [signed(number, iss="urn:nobody") for number in range(4)]
+        told = owner.submit(*strangers, forged().normalised, b"not a statement")
+        await turn()
+        owner.registrar.heard([[number, int(Said.UNKNOWN)] for number, _ in owner.asked])
+        assert all(isinstance(outcome, TransparencyError) for (outcome,) in told)
+        del told
+
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+async def test_a_fault_of_ours_in_a_second_judgement_is_answered_and_no_other_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner = Owner()
+    first, second = owner.submit(signed(1), signed(2))
+    await turn()
+    (number, _), (other, _) = owner.handed
+    monkeypatch.setattr(module, "conclude", lambda _: 1 // 0)
+
+    owner.registrar.heard([[number, int(Said.STALE), 0], registered(other, b"r")])
+
+    assert isinstance(first[0], ZeroDivisionError)
+    assert isinstance(second[0], Receipted)

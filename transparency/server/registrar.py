@@ -32,6 +32,8 @@ MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
 AT_ONCE = 32
 MAX_TURN_SECONDS = 1.0
+# Longer than a statement waits to be sequenced.
+SOON_SECONDS = 60
 
 
 class Receipted(NamedTuple):
@@ -218,7 +220,10 @@ class RemoteRegistrar:
         judge, keys, statement = self._current(), self._keys, under_way.statement
         if keys is not None and reads_as_operation(statement, keys):
             raise RefusedError("what the service states about itself is registered by the service alone")
-        return judge.open(statement, max(int(time.time()), self._time), under_way.tbs_digest)
+        return judge.open(statement, self._now(), under_way.tbs_digest)
+
+    def _now(self) -> int:
+        return max(int(time.time()), self._time)
 
     def _judgement(self, under_way: _UnderWay) -> Judgement:
         return conclude(self._opened(under_way))
@@ -228,7 +233,7 @@ class RemoteRegistrar:
             judgement = await asyncio.to_thread(self._judgement, under_way)
         except RefusedError as error:
             self._ask(under_way, error)
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
             _tell(under_way.answered, error)
         else:
             self._hand_over(under_way, judgement)
@@ -242,7 +247,7 @@ class RemoteRegistrar:
         self._handed.append((number, under_way, judgement))
 
     def _ask(self, under_way: _UnderWay, refusal: TransparencyError) -> None:
-        under_way.refusal = refusal
+        under_way.refusal = _bare(refusal)
         number = self._begin(under_way)
         self._later()
         self._asked.append((number, under_way.statement.entry))
@@ -267,16 +272,20 @@ class RemoteRegistrar:
             self._say(Kind.ASKED, asked)
 
     def _sheaves(self, handed: list[tuple[int, _UnderWay, Judgement]]) -> list[Sheaf]:
-        alike: dict[Alike, list[tuple[int, _UnderWay, Judgement]]] = {}
+        alike: dict[tuple[Alike, int | None], list[tuple[int, _UnderWay, Judgement]]] = {}
+        soon = self._now() + SOON_SECONDS
         for one in handed:
-            alike.setdefault(self._alike(one[1], one[2]), []).append(one)
+            judgement = one[2]
+            # Whose time is nearly over goes by itself: the others would have to be judged again with it.
+            over = judgement.not_after if judgement.not_after < soon else None
+            alike.setdefault((self._alike(one[1], judgement), over), []).append(one)
         return [
             Sheaf.of(
                 shared,
                 (judgement for _, _, judgement in some),
                 [(number, under_way.statement, under_way.tbs_digest) for number, under_way, _ in some],
             )
-            for shared, some in alike.items()
+            for (shared, _), some in alike.items()
         ]
 
     def _alike(self, under_way: _UnderWay, judgement: Judgement) -> Alike:
@@ -333,7 +342,7 @@ class RemoteRegistrar:
             self._hand_over(under_way, self._judgement(under_way))
         except RefusedError as error:
             self._ask(under_way, error)
-        except TransparencyError as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
             _tell(under_way.answered, error)
 
     def lost(self) -> None:
@@ -343,9 +352,18 @@ class RemoteRegistrar:
             _tell(each.answered, StoreError("the owner of the log is gone"))
 
 
+def _bare(error: TransparencyError) -> TransparencyError:
+    """Without where it was raised: those frames hold all that was judged with it, and who holds this one.
+
+    That would be a cycle for each refused statement, and cycles are seldom looked for (server/garbage.py).
+    """
+    error.__cause__ = error.__context__ = error.__traceback__ = None
+    return error
+
+
 def _tell(answered: Answered, outcome: Outcome) -> None:
     """Whatever goes wrong with one answer is no matter of the others."""
     try:
-        answered(outcome)
+        answered(_bare(outcome) if isinstance(outcome, TransparencyError) else outcome)
     except Exception as error:  # noqa: BLE001 - as above
         log_unexpected("an answer", error)
