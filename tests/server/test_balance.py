@@ -1,4 +1,4 @@
-"""Batches are shared out evenly among workers, whoever of them took the connection."""
+"""Batches and connections are shared out evenly among workers, whoever of them took the connection."""
 
 from __future__ import annotations
 

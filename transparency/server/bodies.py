@@ -138,7 +138,7 @@ class Bodies:
             yield
         except TimeoutError:
             if self._stopping:
-                raise unavailable("The Transparency Service is stopping; nothing was accepted", 5.0) from None
+                raise stopping() from None
             raise late_body(self._timeout) from None
         except (RequestPayloadError, HttpProcessingError, ConnectionError):
             raise _ended_early() from None

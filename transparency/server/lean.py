@@ -2,7 +2,8 @@
 
 aiohttp spends as long on a request as a signature takes to verify. What submitters send is always the same small thing,
 so it is read here (server/lean_head.py), and every connection on which anything else is asked goes to the owner of the
-log, as it is and with what was read of it. Limits and timeouts are the same as there (server/protocol.py).
+log, as it is and with what was read of it; and one that another worker should have goes there (server/balance.py).
+Limits and timeouts are the same as there (server/protocol.py).
 
 One request at a time: what a client sends ahead waits, unparsed. States: awaiting a head; awaiting a body; *busy*
 with a statement; in a batch; closing.
@@ -16,12 +17,12 @@ import time
 from typing import cast
 
 from transparency.server.access import Client
-from transparency.server.balance import TO_OWNER
+from transparency.server.balance import TO_OWNER, Number
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
 from transparency.server.lean_head import BEGINNING, END, Head, read_head
-from transparency.server.problems import ProblemError, late_body, unavailable
+from transparency.server.problems import ProblemError, late_body, stopping, unavailable
 from transparency.server.registrar import Outcome
 
 # A larger body is for the owner, who has a budget for those.
@@ -40,6 +41,8 @@ class LeanConnection(asyncio.Protocol):
         self.served = False
         self.admission: asyncio.Task[None] | None = None
         self.begun = b""
+        # Whether it came from another worker. It is not passed on again.
+        self._adopted = False
         self._wire: asyncio.Transport | None = None
         self._held = bytearray()
         self._counted = 0
@@ -66,13 +69,15 @@ class LeanConnection(asyncio.Protocol):
         # Told of every byte that does not leave at once: a connection is handed over only when all have left.
         self._wire.set_write_buffer_limits(high=0)
         self._since = asyncio.get_running_loop().time()
-        if self.begun:
-            self.data_received(self.begun)
+        begun, self.begun = self.begun, b""
+        if begun:
+            self._adopted = True
+            self.data_received(begun)
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._wire = None
-        self._hold_nothing()
+        self._desk.held -= self._counted
         self._desk.connections.remove(self)
         if self._settled:
             self._desk.share.connections.end()
@@ -105,7 +110,7 @@ class LeanConnection(asyncio.Protocol):
         if self._busy or (self._paused and self._held):
             return True
         if self._held and self._wire is not None:
-            self._hand_over(TO_OWNER)
+            self._hand_over()
         return False
 
     def pause_writing(self) -> None:
@@ -155,7 +160,7 @@ class LeanConnection(asyncio.Protocol):
         elif self._batch is not None:
             since = self._batch.awaits_since
             if since is not None and self._desk.grace_over:
-                self._batch.cut_short(_stopping())
+                self._batch.cut_short(stopping())
             elif since is not None and now - since > self._desk.settings.body_timeout:
                 self._batch.cut_short(late_body(self._desk.settings.body_timeout))
         elif not self._busy:
@@ -164,7 +169,7 @@ class LeanConnection(asyncio.Protocol):
     def _look_at_request(self, waited: float) -> None:
         settings = self._desk.settings
         if self._desk.grace_over and self._held:
-            self.refuse(_stopping())
+            self.refuse(stopping())
         elif self._head is not None:
             if waited > settings.body_timeout:
                 self.refuse(late_body(settings.body_timeout))
@@ -193,8 +198,12 @@ class LeanConnection(asyncio.Protocol):
         if len(self._held) < end:
             self._hold(len(self._held))
             return
-        if not self._settled and self._goes_elsewhere(head):
-            return
+        if not self._settled:
+            # A connection for one request stays where it is.
+            if not head.close and self._goes_elsewhere(self._desk.share.connections):
+                return
+            self._settled = True
+            self._desk.share.connections.begin()
         body = bytes(self._held[self._body_at : end])
         del self._held[:end]
         self._hold(0)
@@ -215,18 +224,12 @@ class LeanConnection(asyncio.Protocol):
         self._begin(head, data[end:])
         return True
 
-    def _goes_elsewhere(self, head: Head) -> bool:
-        """Whether the connection, whose first statement is here, was passed on to a worker that has fewer."""
-        connections = self._desk.share.connections
-        # Once only, and not for a single request.
-        elsewhere = None if self.begun or head.close else connections.pass_on()
-        if elsewhere is not None and len(self._held) <= MAX_AHEAD:
-            self._hold_nothing()
-            self._hand_over(elsewhere)
-            return True
-        self._settled = True
-        connections.begin()
-        return False
+    def _goes_elsewhere(self, number: Number) -> bool:
+        """Whether the connection was passed on to a worker that has fewer. One that cannot leave is served here."""
+        if self._adopted or self._desk.stopping or len(self._held) > MAX_AHEAD:
+            return False
+        place = number.pass_on()
+        return place is not None and self._leaves_for(place)
 
     def _read_head(self) -> bool:
         held = self._held
@@ -238,7 +241,7 @@ class LeanConnection(asyncio.Protocol):
             return False
         head = read_head(bytes(held[:end])) if 0 <= end <= most else None
         if head is None or (head.length is not None and not head.batch and head.length > self._most()):
-            self._hand_over(TO_OWNER)
+            self._hand_over()
             return False
         self._head, self._body_at = head, end + len(END)
         self._since = asyncio.get_running_loop().time()
@@ -303,9 +306,7 @@ class LeanConnection(asyncio.Protocol):
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self, head: Head) -> None:
-        elsewhere = None if self.begun else self._desk.share.batches.pass_on()
-        if elsewhere is not None and len(self._held) <= MAX_AHEAD:
-            self._hand_over(elsewhere)
+        if self._goes_elsewhere(self._desk.share.batches):
             return
         rest = bytes(self._held[self._body_at :])
         self._held.clear()
@@ -361,10 +362,6 @@ class LeanConnection(asyncio.Protocol):
         if self._desk.held > self._desk.settings.max_body_bytes:
             self.refuse(unavailable("Too many large requests at once; nothing was accepted", 1.0))
 
-    def _hold_nothing(self) -> None:
-        self._desk.held -= self._counted
-        self._counted = 0
-
     def _close(self) -> None:
         """The answer leaves first; what the client still sends is read for a while, or a reset would overtake it."""
         self._closing_since = asyncio.get_running_loop().time()
@@ -376,24 +373,26 @@ class LeanConnection(asyncio.Protocol):
                 self._resume_reading()
                 self._wire.write_eof()
 
-    def _hand_over(self, to: int) -> None:
-        if self._wire is None:
-            return
-        if self._paused:
-            return  # once its answers have left; see resume_writing
-        descriptor, begun = os.dup(self._wire.get_extra_info("socket").fileno()), bytes(self._held)
+    def _hand_over(self) -> None:
+        """To the owner; once its answers have left, see resume_writing."""
+        if self._wire is not None and not self._paused and not self._leaves_for(TO_OWNER):
+            self.refuse(unavailable("Too many connections; nothing was accepted", 1.0))
+
+    def _leaves_for(self, to: int) -> bool:
+        """Whether the connection has gone there, as it is and with what was read of it."""
+        wire = cast("asyncio.Transport", self._wire)
+        try:
+            descriptor = os.dup(wire.get_extra_info("socket").fileno())
+        except OSError:  # no file is free
+            return False
+        if not self._desk.hand_over(descriptor, bytes(self._held), to):
+            return False
         self._held.clear()
         self._stop_reading()
         self._closing_since = asyncio.get_running_loop().time()
-        if not self._desk.hand_over(descriptor, begun, to):
-            self.refuse(unavailable("Too many connections; nothing was accepted", 1.0))
-            return
         # Only this descriptor is closed: the connection lives on with the other.
-        self._wire.close()
-
-
-def _stopping() -> ProblemError:
-    return unavailable("The Transparency Service is stopping; nothing was accepted", 5.0)
+        wire.close()
+        return True
 
 
 def _closes(error: BaseException | None) -> bool:

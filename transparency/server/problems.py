@@ -139,6 +139,10 @@ def unavailable(detail: str, retry_after: float) -> ProblemError:
     return ProblemError(503, "Service Unavailable", detail, headers={"Retry-After": jittered(retry_after)})
 
 
+def stopping() -> ProblemError:
+    return unavailable("The Transparency Service is stopping; nothing was accepted", 5.0)
+
+
 def late_body(seconds: float) -> ProblemError:
     words = f"The request body did not arrive within {seconds:g} seconds"
     return ProblemError(408, "Request Timeout", words, close=True)

@@ -23,7 +23,7 @@ import cbor2
 from transparency.errors import MalformedError
 from transparency.server.acceptor import Acceptor, address_of
 from transparency.server.access_target import access_log
-from transparency.server.balance import TO, Share
+from transparency.server.balance import TO, TO_OWNER, Share
 from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.desk import Desk
 from transparency.server.frames import FrameReader, frame
@@ -41,6 +41,8 @@ COUNT_SECONDS = 0.5
 ACCEPTS_AT_ONCE = 8
 # More connections than this on their way to an owner who does not take them: it has enough to do.
 MAX_HANDING = 256
+# And to another worker: beyond it this one serves them itself.
+MAX_PASSING = 64
 LOST = 70
 MAX_NAME = 64
 MAX_SOCKETS = 64
@@ -135,7 +137,7 @@ class Worker(asyncio.Protocol):
         asyncio.get_running_loop().add_reader(self._packets, self._adopt)
 
     def _adopt(self) -> None:
-        """A batch that another worker passes on."""
+        """A connection that another worker passes on."""
         try:
             begun, descriptors, _, _ = socket.recv_fds(self._packets, MAX_PACKET, 1)
         except (BlockingIOError, InterruptedError):
@@ -160,7 +162,7 @@ class Worker(asyncio.Protocol):
 
     def _hand_over(self, descriptor: int, begun: bytes, to: int) -> bool:
         """Whether the owner has it or will: a packet may have to wait until it has taken others."""
-        if len(self._handing) >= MAX_HANDING:
+        if len(self._handing) >= (MAX_HANDING if to == TO_OWNER else MAX_PASSING):
             os.close(descriptor)
             return False
         self._handing.append((descriptor, to, begun))

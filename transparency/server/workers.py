@@ -170,7 +170,7 @@ class Workers:
         )
 
     def _adopt(self, packets: socket.socket) -> None:
-        """A connection on which something else is asked than what workers answer, or a batch for another of them."""
+        """A connection on which something else is asked than what workers answer, or for another of them."""
         try:
             data, descriptors, _, _ = socket.recv_fds(packets, MAX_PACKET, 1)
         except BlockingIOError:
@@ -192,9 +192,9 @@ class Workers:
                 self._site.adopt(accepted, address, begun)
 
     def _pass_on(self, accepted: socket.socket, place: int, begun: bytes) -> bool:
-        """Whether the worker of that *place* has it. Nobody may be there any more."""
+        """Whether the worker of that *place* has it. Nobody may be there any more, or not for long."""
         packets = self._packets.get(place)
-        if packets is None:
+        if packets is None or self._stopping.is_set():
             return False
         try:
             socket.send_fds(packets, [begun], [accepted.fileno()])
