@@ -17,7 +17,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from transparency.errors import OverloadedError
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
-from transparency.server.problems import ProblemError, late_body, unavailable
+from transparency.server.problems import ProblemError, late_body, stopping
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HTTP_1_1 = (1, 1)
