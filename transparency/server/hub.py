@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
 from transparency.log.candidate import Candidate, Place, Sequenced, Standing
@@ -25,6 +25,10 @@ from transparency.server.problems import ProblemError, problem_of
 from transparency.server.service import Service
 from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import Entry
+
+# Answers in a frame. Copies of a statement are told with the first, however many: all of them could be more than a
+# frame may hold, and what goes wrong when receipts leave goes wrong in the sequencer.
+MOST_AT_ONCE: Final = 4_096
 
 
 class Hub:
@@ -248,10 +252,10 @@ class Link(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
-        if self._numbers:
-            receipts = Receipts.of(self._numbers, self._receipts)
-            self._numbers, self._receipts = [], []
-            self.say(Kind.RECEIPTS, receipts)
-        if self._answers:
-            answers, self._answers = self._answers, []
-            self.say(Kind.ANSWERS, answers)
+        numbers, receipts, answers = self._numbers, self._receipts, self._answers
+        self._numbers, self._receipts, self._answers = [], [], []
+        for start in range(0, len(numbers), MOST_AT_ONCE):
+            stop = start + MOST_AT_ONCE
+            self.say(Kind.RECEIPTS, Receipts.of(numbers[start:stop], receipts[start:stop]))
+        for start in range(0, len(answers), MOST_AT_ONCE):
+            self.say(Kind.ANSWERS, answers[start : start + MOST_AT_ONCE])
