@@ -39,9 +39,10 @@ RECORDS_SECONDS: Final = 1.0
 RECORDS_SHARE: Final = 10
 # Room for the largest record and what parsing makes of it; beyond it a record has no facts.
 MEMORY_BYTES: Final = 4 * 1024 * 1024 * 1024
-# Registrations a second from which on the log is busy, and for how long that is waited for.
+# Registrations a second from which on the log is busy; for how long that is waited for, and then for how long not.
 BUSY_RATE: Final = 1000
 LONGEST_WAIT_SECONDS: Final = 5.0
+TURN_SECONDS: Final = 5.0
 RESTART_SECONDS: Final = (1.0, 60.0)
 _STOP_SECONDS: Final = 5.0
 _NICE: Final = 10
@@ -49,24 +50,29 @@ _WORDS: Final = 4096
 
 
 class Courtesy:
-    """Whether to wait, because the log is busy: a burst of registrations has the machine to itself, for a while."""
+    """Whether to wait, because the log is busy: a burst of registrations has the machine to itself, for a while.
+
+    A log that stays busy is waited for by turns: with a slice after each wait the index would never catch up with it.
+    """
 
     def __init__(self) -> None:
         self._seen: tuple[float, int] | None = None
         self._waits_since: float | None = None
+        self._turn_until = 0.0
 
     def waits(self, now: float, size: int) -> bool:
-        """Asked before each step; *size* is the log's."""
+        """Asked before each slice of entries; *size* is the log's."""
         before, self._seen = self._seen, (now, size)
         busy = before is not None and size - before[1] > BUSY_RATE * (now - before[0])
-        if not busy:
+        if not busy or now < self._turn_until:
             self._waits_since = None
-        elif self._waits_since is None:
+            return False
+        if self._waits_since is None:
             self._waits_since = now
         elif now - self._waits_since > LONGEST_WAIT_SECONDS:
-            self._waits_since = now
+            self._waits_since, self._turn_until = None, now + TURN_SECONDS
             return False
-        return busy
+        return True
 
 
 class Follower:
