@@ -34,6 +34,7 @@ from transparency.cli.token import DAMAGED
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Log
 from transparency.log.mark import marks_beside
+from transparency.server.garbage import collect_rarely
 from transparency.server.serve import serve
 from transparency.server.settings import ServerSettings
 from transparency.server.tokens import TokenStore
@@ -118,6 +119,7 @@ def command(
         click.echo(base_url or url)
 
     with closing(tokens):
+        collect_rarely()
         try:
             asyncio.run(serve(log, settings, tokens, ready, publish))
         except OSError as error:

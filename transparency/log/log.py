@@ -278,12 +278,7 @@ class Log:
         """Register what the service states about itself, by its operations key (policy/operations.py)."""
         for _ in range(MAX_JUDGEMENTS):
             statement = sign_operation(
-                self.service_keys,
-                self._load_key,
-                subject,
-                payload,
-                content_type,
-                self.sequencer.decision_time(),
+                self.service_keys, self._load_key, subject, payload, content_type, self.sequencer.decision_time()
             )
             index = self.sequencer.find(statement.entry)
             if index is not None:

@@ -15,7 +15,10 @@ _THRESHOLDS: Final = (20_000, 20, 50)
 
 
 def collect_rarely() -> None:
-    """To be called when a process has loaded what it needs: all of that is taken as permanent."""
+    """When a process has loaded what it needs: all of that is taken as permanent.
+
+    For who has the process to itself (a command, a worker): it changes the collector for everything in it.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

@@ -22,7 +22,6 @@ from transparency.log.search_worker import SearchWorker
 from transparency.log.witness_check import check_before_start
 from transparency.server.access_target import access_log
 from transparency.server.app import create_app
-from transparency.server.garbage import collect_rarely
 from transparency.server.service import SERVICE, Service
 from transparency.server.settings import ServerSettings
 from transparency.server.site import first, on_a_socket, runner_of, stop_signal
@@ -44,7 +43,6 @@ async def serve(
     runs it must notice, and the next start reads what was kept.
     """
     publish = publish or PublishSettings()
-    collect_rarely()
     try:
         await check_before_start(log, publish)
         await log.start(manifests=True, in_place=settings.workers > 0)
