@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from tests.patience import PATIENCE
 from transparency.log.log import Log
-from transparency.log.store import Kind
+from transparency.log.manifests import Manifests
+from transparency.log.store import Admitted, Kind, Store
 from transparency.policy.manifest import Admission, Manifest
+from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement
 from transparency.testing import FakeClock, Fault, MadeLog, make_log, running
 
@@ -125,3 +131,37 @@ async def test_a_crash_between_a_manifest_and_its_answer_neither_repeats_nor_ski
         assert found[-1][1].end == found[-1][0]
         assert len(found) == (2 if fault is Fault.FAILS_BUT_PERSISTS else 1)
         assert made.fsck().clean
+
+
+class Damaged:
+    """A store that has lost something of its newest entries."""
+
+    def __init__(self, store: Store, *, heads: bool) -> None:
+        self._store, self._heads = store, heads
+
+    def admitted(self, start: int, stop: int) -> list[Admitted]:
+        rows = self._store.admitted(start, stop)
+        return rows if self._heads else rows[:-1]
+
+    def heads(self, after: int = 0) -> Iterator[SignedHead]:
+        heads = list(self._store.heads(after))
+        return iter(heads[:-1] if self._heads else heads)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+@pytest.mark.parametrize("heads", [True, False])
+async def test_where_an_entry_or_its_head_is_missing_none_is_made_and_the_log_still_stops(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, heads: bool
+) -> None:
+    made = make_log(tmp_path / "log")
+    async with asyncio.timeout(PATIENCE), running(made) as log:
+        await register(log, made, range(2))
+        store = cast("Store", Damaged(log._store, heads=heads))
+        making = Manifests(store, made.origin, lambda: log.newest_head().size, log.operate, FakeClock())
+        making.start()
+        await making.stop(cover=True)
+
+        assert manifests(log) == []
+    assert "run `transparency log fsck`" in caplog.text

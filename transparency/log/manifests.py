@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from transparency.errors import MalformedError, TransparencyError
+from transparency.errors import MalformedError, StoreError, TransparencyError
 from transparency.log.answers import Registered
 from transparency.log.appender import Clock
 from transparency.log.stated import documents_down
@@ -103,14 +103,17 @@ class Manifests:
     def _build(self, stop: int) -> tuple[Manifest, int]:
         admissions: list[Admission] = []
         rows = self._store.admitted(self._covered, stop)
-        heads = self._store.heads(self._covered)
-        while len(admissions) < len(rows):
+        for head in self._store.heads(self._covered):
+            if len(admissions) >= len(rows):
+                break
             # All that one head covers were admitted at its time.
-            head = next(heads)
             some = rows[len(admissions) : head.size - self._covered]
             admissions += [
                 Admission(kind, generation, head.time, collateral) for _, kind, generation, collateral in some
             ]
+        if len(admissions) != stop - self._covered:
+            missing = self._covered + len(admissions)
+            raise StoreError(f"entry {missing}, or the head that covers it, is missing; run `transparency log fsck`")
         manifest = Manifest.of(self._origin, self._covered, self._previous, admissions)
         return manifest, sum(run[0] for run in manifest.runs if run[1] == Kind.STATEMENT)
 
