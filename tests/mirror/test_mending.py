@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 from aiohttp import web
@@ -21,14 +22,17 @@ from tests.mirror.test_pull import LOG, TIME
 from transparency.client.tiles import TileClient
 from transparency.errors import LogUnusableError, ProofError, StoreError
 from transparency.mirror import check, pull, source
+from transparency.mirror.app import refuse_damaged
 from transparency.mirror.folder import MirrorFolder, create_mirror
 from transparency.mirror.mending import Wanted, fetch
+from transparency.mirror.mirror import Mirror
 from transparency.mirror.scrub import Pace, Scrub
 from transparency.mirror.serve import open_mirror
 from transparency.mirror.trees import Trees
 from transparency.notes.bundle import read_bundle
 from transparency.notes.checkpoint import SignedCheckpoint, origin_hash
 from transparency.notes.vkey import VerifierKey
+from transparency.server.problems import ProblemError
 from transparency.witness.logs import KnownLog, LogList, changing
 from transparency.witness.record import Record
 from transparency.witness.state import WitnessState
@@ -304,3 +308,20 @@ async def test_the_scrub_goes_on_as_soon_as_what_it_found_is_mended(followed: Fo
             await Scrub(client.running.mirror, followed.folder.trees, Pace(bundles=10), sleep).run()
         assert not client.running.mirror.damaged
     assert [seconds for seconds in slept if seconds >= 1][:3] == [10, 10, 3600]
+
+
+def test_who_asks_while_a_log_is_being_mended_is_told_one_thing_or_the_other() -> None:
+    """It is mended by a thread: what was damaged at the one look is not at the next."""
+
+    class Mended:
+        looks = 0
+
+        @property
+        def damaged(self) -> dict[str, str]:
+            self.looks += 1
+            return {LOG: "entries are missing"} if self.looks == 1 else {}
+
+    mirror = cast("Mirror", Mended())
+    with pytest.raises(ProblemError, match="entries are missing"):
+        refuse_damaged(mirror, LOG)
+    refuse_damaged(mirror, LOG)

@@ -70,8 +70,7 @@ def create_app(
     )
 
     def keys_of(origin: str) -> Collection[VerifierKey] | None:
-        if origin in mirror.damaged:
-            raise _damaged(mirror.damaged[origin])
+        refuse_damaged(mirror, origin)
         return keeper.logs.keys_of(origin)
 
     app = witness_app(keeper, settings, clock, MirrorMetrics(mirror, keeper, conditions), routes, keys_of)
@@ -111,6 +110,12 @@ async def _tile(request: web.Request) -> web.StreamResponse:
         return await asyncio.to_thread(lambda: tiles.answer(request, found.tile(*place), OCTETS, tiles.FOR_EVER))
     except DamagedError as error:
         raise _damaged(str(error)) from error
+
+
+def refuse_damaged(mirror: Mirror, origin: str) -> None:
+    words = mirror.damaged.get(origin)  # asked once: a thread may have it mended meanwhile
+    if words is not None:
+        raise _damaged(words)
 
 
 def _damaged(words: str) -> ProblemError:
