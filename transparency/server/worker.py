@@ -31,6 +31,7 @@ from transparency.server.garbage import collect_rarely
 from transparency.server.handing import Kind, Receipts
 from transparency.server.lean import LeanConnection
 from transparency.server.limits import RateLimiter
+from transparency.server.packets import receive
 from transparency.server.registrar import RemoteRegistrar
 from transparency.server.settings import BODY_GRACE_SECONDS, BODY_MARGIN, ServerSettings
 from transparency.server.tokens import TokenStore
@@ -46,8 +47,6 @@ MAX_PASSING = 64
 LOST = 70
 MAX_NAME = 64
 MAX_SOCKETS = 64
-# More than the head of a request and what was read behind it.
-MAX_PACKET = 1024 * 1024
 
 
 class Worker(asyncio.Protocol):
@@ -137,16 +136,11 @@ class Worker(asyncio.Protocol):
         asyncio.get_running_loop().add_reader(self._packets, self._adopt)
 
     def _adopt(self) -> None:
-        """A connection that another worker passes on."""
-        try:
-            begun, descriptors, _, _ = socket.recv_fds(self._packets, MAX_PACKET, 1)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            begun, descriptors = b"", []
-        if not begun:  # the owner is gone
+        """Connections that other workers pass on."""
+        found, more = receive(self._packets)
+        if not more:  # the owner is gone
             asyncio.get_running_loop().remove_reader(self._packets)
-        for accepted in map(_socket, descriptors):
+        for begun, accepted in found:
             address = address_of(accepted)
             if address is None:
                 accepted.close()

@@ -28,10 +28,10 @@ from transparency.errors import WorkersError
 from transparency.server.acceptor import address_of
 from transparency.server.balance import TO, TO_OWNER, Balance
 from transparency.server.hub import Hub, Link
+from transparency.server.packets import MAX_PACKET, receive
 from transparency.server.runner import Site
 from transparency.server.service import Service
 from transparency.server.settings import ServerSettings
-from transparency.server.worker import MAX_PACKET
 
 _logger = logging.getLogger("transparency.server")
 # For some connections at once.
@@ -170,19 +170,12 @@ class Workers:
         )
 
     def _adopt(self, packets: socket.socket) -> None:
-        """A connection on which something else is asked than what workers answer, or for another of them."""
-        try:
-            data, descriptors, _, _ = socket.recv_fds(packets, MAX_PACKET, 1)
-        except BlockingIOError:
-            return
-        except OSError:
-            data, descriptors = b"", []
-        if not data:
+        """Connections on which something else is asked than what workers answer, or for another of them."""
+        found, more = receive(packets)
+        if not more:
             asyncio.get_running_loop().remove_reader(packets)
-            return
-        (to,), begun = TO.unpack_from(data), data[TO.size :]
-        for descriptor in descriptors:
-            accepted = socket.socket(fileno=descriptor)
+        for data, accepted in found:
+            (to,), begun = TO.unpack_from(data), data[TO.size :]
             if to != TO_OWNER and self._pass_on(accepted, to, begun):
                 continue
             address = address_of(accepted)
