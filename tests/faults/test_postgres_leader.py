@@ -29,7 +29,8 @@ async def world(path: Path) -> AsyncIterator[World]:
     print(f"\nTRANSPARENCY_LEADER_SEED={SEED}")  # noqa: T201 - to repeat a failure
     server = PostgresServer.start()
     mark = shared_server().new_database()
-    made = World(make_cluster(path, server.new_database()), server, mark, random.Random(SEED))
+    cluster = make_cluster(path, server.new_database(), mark_url=mark)
+    made = World(cluster, server, mark, random.Random(SEED))
     try:
         for name, candidate in (("a", True), ("b", True), ("c", False), ("d", False)):
             await made.add(name, candidate=candidate)
