@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -248,3 +249,20 @@ async def test_a_database_that_was_away_is_used_again(cluster: MadeCluster) -> N
             places = [await persistent(log, issuer.sign(b"%d" % number)) for number, log in enumerate((one, two))]
 
         assert places == [2, 3]
+
+
+def _sockets() -> set[str]:
+    """Those that this process has open."""
+    links = []
+    for each in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one that lists them is closed by then
+            links.append(str(each.readlink()))
+    return {link for link in links if link.startswith("socket:")}
+
+
+async def test_a_node_that_never_started_leaves_nothing_open(cluster: MadeCluster) -> None:
+    before = _sockets()
+
+    await cluster.node("one").stop()
+
+    assert _sockets() <= before

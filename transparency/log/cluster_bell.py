@@ -97,11 +97,12 @@ class Listener:
         self._connect = connect
         self._bells = bells
         self._heard = heard
-        self._ours, self._its = socket.socketpair()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
 
     def start(self) -> None:
+        # Not before: who never starts has nothing to close.
+        self._ours, self._its = socket.socketpair()
         self._thread.start()
 
     def stop(self, seconds: float) -> None:

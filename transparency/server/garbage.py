@@ -11,7 +11,7 @@ import gc
 from typing import Final
 
 # Objects made and not freed between two looks; and how many looks at the young before one at the older.
-_THRESHOLDS: Final = (20_000, 20, 50)
+_THRESHOLDS: Final = (20_000, 20, 10)
 
 
 def collect_rarely() -> None:
