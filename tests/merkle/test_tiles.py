@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.merkle.rfc9162_reference import ReferenceTree
 from transparency.errors import StoreError
+from transparency.merkle import proofs
 from transparency.merkle.hashing import EMPTY_ROOT
 from transparency.merkle.proofs import consistency_path, inclusion_path, root_at
 from transparency.merkle.tiles import HEIGHT, WIDTH, RightEdge, TileHashes, tile_width
@@ -188,6 +189,17 @@ def test_one_reader_follows_a_store_that_grows(batches: list[int]) -> None:
         assert root_at(size, read) == TREE.root(size)
         for index in (0, size // 2, size - 1):
             assert inclusion_path(index, size, read) == TREE.path(index, size)
+
+
+def test_ragged_edges_are_remembered_for_many_sizes_and_for_no_more_than_there_is_room_for(
+    stored: Tiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proofs, "MAX_RANGES", 5)
+    read = TileHashes(stored.read)
+    for size in (SIZE, SIZE - 1, 300, SIZE, 777, 1000, 301, SIZE):
+        for index in (0, size // 2, size - 2, size - 1):
+            assert inclusion_path(index, size, read) == TREE.path(index, size)
+            assert len(read.ranges) <= 5
 
 
 def test_a_tile_is_read_again_only_for_a_hash_beyond_its_cached_width() -> None:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from transparency.errors import ProofError
 from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, MAX_SIZE, node_hash
 
+MAX_RANGES: Final = 1024
 ReadHash: TypeAlias = Callable[[int, int], bytes]
 """``(level, index)`` -> hash of the complete subtree over ``[index << level, (index + 1) << level)``."""
 
@@ -186,10 +187,21 @@ def _siblings(level: int, index: int, size: int, read: ReadHash) -> list[bytes]:
 
 
 def _range_hash(begin: int, end: int, read: ReadHash) -> bytes:
+    """The hash of the leaves from ``begin`` to ``end``, of which nearly every proof for one tree needs the same few.
+
+    It never changes, so a reader that lives longer than a proof may have a table for them, ``ranges``.
+    """
+    known: dict[tuple[int, int], bytes] | None = getattr(read, "ranges", None)
+    if known is not None and (begin, end) in known:
+        return known[begin, end]
     parts = [read(level, index) for level, index in complete_subtrees(begin, end)]
     root = parts.pop()
     while parts:
         root = node_hash(parts.pop(), root)
+    if known is not None:
+        if len(known) >= MAX_RANGES:
+            known.clear()
+        known[begin, end] = root
     return root
 
 

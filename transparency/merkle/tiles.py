@@ -113,7 +113,7 @@ class TileHashes:
     at; for one beyond, the tile is read again. Complete subtrees never change, so what was computed stays.
     """
 
-    __slots__ = ("_cache", "_cache_size", "_read_tile")
+    __slots__ = ("_cache", "_cache_size", "_last", "_last_key", "_read_tile", "ranges")
 
     def __init__(self, read_tile: ReadTile, cache_size: int = 512) -> None:
         """``cache_size`` counts tiles; one takes up to 28 KB when all its rows have been asked for."""
@@ -122,6 +122,11 @@ class TileHashes:
         self._read_tile = read_tile
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[int, int], _Tile] = OrderedDict()
+        # The one asked for last, which is at the end of the cache: a path asks for eight hashes of a tile in a row.
+        self._last_key: tuple[int, int] | None = None
+        self._last = _NO_TILE
+        # Of ragged right edges, for those who prove (proofs.py).
+        self.ranges: dict[tuple[int, int], bytes] = {}
 
     def __call__(self, level: int, index: int) -> bytes:
         """The hash of the complete subtree over leaves ``[index << level, (index + 1) << level)``."""
@@ -129,7 +134,10 @@ class TileHashes:
             raise ValueError(f"there is no hash {index} at level {level}")
         tile_level, row = divmod(level, HEIGHT)
         tile_index, place = divmod(index, WIDTH >> row)
-        return self._tile(tile_level, tile_index, (place + 1) << row).node(row, place)
+        width = (place + 1) << row
+        if (tile_level, tile_index) == self._last_key and width * HASH_SIZE <= len(self._last.content):
+            return self._last.node(row, place)
+        return self._tile(tile_level, tile_index, width).node(row, place)
 
     def tile(self, level: int, index: int, width: int = WIDTH) -> bytes:
         """The first ``width`` hashes of a tile."""
@@ -141,6 +149,7 @@ class TileHashes:
         tile = self._cache.get(key)
         if tile is not None and width * HASH_SIZE <= len(tile.content):
             self._cache.move_to_end(key)
+            self._last_key, self._last = key, tile
             return tile
         content = self._read(level, index, width)
         if tile is None:
@@ -152,6 +161,7 @@ class TileHashes:
             self._cache.move_to_end(key)
         else:
             raise StoreError(f"tile {index} of level {level} changed instead of growing: the store is damaged")
+        self._last_key, self._last = key, tile
         return tile
 
     def _read(self, level: int, index: int, width: int) -> bytes:
@@ -195,3 +205,6 @@ class _Tile:
             nodes = pair_up(nodes)
             self._rows[height][begin >> height : end >> height] = nodes
         return nodes[0]
+
+
+_NO_TILE: Final = _Tile(b"")
