@@ -118,7 +118,8 @@ def run(folder: Path, arguments: argparse.Namespace, database: PostgresServer, m
     database.kill()
     database.resume()
     time.sleep(4)  # until the lease of the last leader, who was killed, has run out
-    checked = check_reopened(folder / "log", acknowledged)
+    # A node's folder, which knows the mark that all of them share.
+    checked = check_reopened(folder / f"{levels[-1]}-0" / "log", acknowledged)
     print(f"all killed, opened again: {checked} acknowledged receipts of {len(acknowledged)} verify")
 
 
