@@ -97,23 +97,28 @@ class Listener:
         self._connect = connect
         self._bells = bells
         self._heard = heard
+        self._ours: socket.socket | None = None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
 
     def start(self) -> None:
-        # Not before: who never starts has nothing to close.
-        self._ours, self._its = socket.socketpair()
+        # Not before: who never starts, or fails to, has nothing to close.
+        self._ours, its = socket.socketpair()
+        self._thread = threading.Thread(target=self._run, args=(its,), name="listener", daemon=True)
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
         self._stopping.set()
-        self._ours.send(b"x")
-        if self._thread.is_alive():
+        if self._ours is not None:
+            with contextlib.suppress(OSError):  # it saw by itself that it is to stop, and has gone
+                self._ours.send(b"x")
             self._thread.join(seconds)
-        self._ours.close()
-        self._its.close()
+            self._ours.close()
 
-    def _run(self) -> None:
+    def _run(self, its: socket.socket) -> None:
+        with its:
+            self._hear(its)
+
+    def _hear(self, its: socket.socket) -> None:
         while not self._stopping.is_set():
             connection: Connection | None = None
             try:
@@ -122,16 +127,16 @@ class Listener:
                     connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(bell)))
                 for bell in self._bells:
                     self._heard(bell, "")  # what was rung before is worth a look, too
-                self._listen(connection)
+                self._listen(connection, its)
             except (psycopg.Error, TransparencyError, OSError):
                 self._stopping.wait(_PAUSE_SECONDS)
             finally:
                 _close(connection)
 
-    def _listen(self, connection: Connection) -> None:
+    def _listen(self, connection: Connection, its: socket.socket) -> None:
         # Not select(), which knows no descriptor above 1,023: a server has a connection for each client.
         with selectors.DefaultSelector() as selector:
-            for each in (connection, self._its):
+            for each in (connection, its):
                 selector.register(each, selectors.EVENT_READ)
             while not self._stopping.is_set():
                 selector.select()
