@@ -58,3 +58,11 @@ def server() -> Iterator[PostgresServer]:
     server = PostgresServer.start()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[PostgresServer]:
+    """A second server, for marks: those of one module share it."""
+    server = PostgresServer.start()
+    yield server
+    server.remove()

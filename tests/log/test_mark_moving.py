@@ -28,13 +28,6 @@ from transparency.testing.postgres import PostgresServer, shared_server
 pytestmark = pytest.mark.sqlite_file
 
 
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[PostgresServer]:
-    server = PostgresServer.start()
-    yield server
-    server.remove()
-
-
 @dataclass(frozen=True, slots=True)
 class World:
     """A log with three entries, in the folder *made* with a file; *moved* has it in PostgreSQL, with the same mark."""

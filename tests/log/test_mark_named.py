@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -24,13 +24,6 @@ from transparency.log.postgres import PostgresStore
 from transparency.testing.postgres import PostgresServer, shared_server
 
 pytestmark = pytest.mark.sqlite_file
-
-
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[PostgresServer]:
-    server = PostgresServer.start()
-    yield server
-    server.remove()
 
 
 @pytest.fixture
