@@ -17,6 +17,27 @@ def test_intake_rows_are_pending_in_the_order_they_came(store: Store) -> None:
     assert store.intake_get(entry_of(3)) == intake_row(3)
 
 
+def test_rows_that_the_caller_has_already_are_left_out(store: Store) -> None:
+    rows = [intake_row(n) for n in (5, 3, 9)]
+    store.intake_add(rows)
+
+    assert store.intake_pending(2**20, {entry_of(3), entry_of(9), entry_of(77)}) == [rows[0]]
+    assert store.intake_pending(1, {entry_of(5)}) == [rows[1]]
+    assert store.intake_pending(2**20, [row.entry for row in rows]) == []
+
+
+def test_rows_are_given_until_their_sizes_reach_what_was_asked_for(store: Store) -> None:
+    rows = [replace(intake_row(n), statement=bytes(1000)) for n in range(600)]
+    store.intake_add(rows)
+
+    some = store.intake_pending(300_000)
+
+    assert 280 <= len(some) <= 300
+    assert some == rows[: len(some)]
+    assert store.intake_pending(1) == rows[:1]
+    assert store.intake_pending(2**40) == rows
+
+
 def test_a_failed_row_keeps_its_reason_and_loses_its_statement(store: Store) -> None:
     store.intake_add([intake_row(1), intake_row(2)])
     store.intake_fail([(entry_of(1), "refused")], 50)

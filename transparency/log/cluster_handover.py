@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -111,9 +111,9 @@ class HandOver:
         waiting = self._waiting.get(entry)
         return waiting is not None and waiting.written
 
-    def pending(self, most_bytes: int) -> list[IntakeRow]:
-        """The oldest rows of all nodes. For any thread."""
-        return self._store.intake_pending(most_bytes)
+    def pending(self, most_bytes: int, besides: Collection[Entry]) -> list[IntakeRow]:
+        """The oldest rows of all nodes, without those that are known. For any thread."""
+        return self._store.intake_pending(most_bytes, besides)
 
     def enqueue(self, candidate: Candidate, told: Told, since: float | None = None) -> None:
         """As the sequencer's: *told* is called when it is known what became of *candidate*, who waits *since* then."""

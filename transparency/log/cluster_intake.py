@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -28,9 +28,8 @@ LOOK_SECONDS: Final = 1.0
 _TRIES: Final = 8
 _AGAIN_SECONDS: Final = 0.25
 
-Pending = Callable[[int], list[IntakeRow]]
+Pending = Callable[[int, Collection[Entry]], list[IntakeRow]]
 """The oldest rows, as ``Store.intake_pending``. For any thread."""
-
 
 MakeCandidate = Callable[[Statement, Judgement], Candidate]
 
@@ -62,11 +61,11 @@ class SharedIntake(Intake):
         try:
             while not self._stopping and self._sequencer.failed is None:
                 self._to_drain.clear()
-                rows = await self._read_pending()
-                new = [row for row in rows if row.entry not in self._under_way]
+                new = await self._read_new()
                 if new:
                     self._begin(new)
-                else:
+                # Whoever writes more rings. Only what did not fit into one reading is read at once.
+                if sum(row.size for row in new) < MAX_BATCH_BYTES:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._to_drain.wait(), LOOK_SECONDS)
         except Exception as error:  # noqa: BLE001 - as in _drain_all, and before what was begun is waited for
@@ -78,11 +77,14 @@ class SharedIntake(Intake):
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def _read_pending(self) -> list[IntakeRow]:
-        """From the node's own store, which may be opening anew: only if that takes long, somebody else shall lead."""
+    async def _read_new(self) -> list[IntakeRow]:
+        """Rows that are not under way: to read those again with every bell would cost more than to read them once.
+
+        From the node's own store, which may be opening anew: only if that takes long, somebody else shall lead.
+        """
         for left in reversed(range(_TRIES)):
             try:
-                return await asyncio.to_thread(self._pending, MAX_BATCH_BYTES)
+                return await asyncio.to_thread(self._pending, MAX_BATCH_BYTES, frozenset(self._under_way))
             except OverloadedError:
                 if not left or self._stopping or self._sequencer.failed is not None:
                     raise
@@ -134,8 +136,10 @@ class SharedIntake(Intake):
             self._sequencer.fail(error)
         self._groups.discard(group)
         self._under_way.difference_update(ended)
-        self._to_drain.set()
         if settled:
+            # What was refused may have come again meanwhile, and been passed over as being under way. So may a row that
+            # was in the tree by then: whoever wrote that is told by the tree, and it goes with the next look.
+            self._to_drain.set()
             self._ring.ring(bells.SETTLED)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:

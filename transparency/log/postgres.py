@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -42,7 +42,7 @@ from transparency.log.postgres_connection import (
 )
 from transparency.log.postgres_rows import COPY_ENTRIES, COPY_STATEMENTS
 from transparency.log.postgres_transaction import Run, Transaction, unreadable
-from transparency.log.sql_reads import Row, SqlReads, address_of, intake_of, tip_of
+from transparency.log.sql_reads import Row, SqlReads, address_of, tip_of
 from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
 
@@ -185,8 +185,8 @@ class PostgresStore(SqlReads):
     def indexed_size(self) -> int:
         return self.tip().size
 
-    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
-        return [intake_of(row) for row in self._some(postgres_intake.PENDING, (), most_bytes)]
+    def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]:
+        return postgres_intake.pending(self._all, most_bytes, besides)
 
     def place(self) -> Place:
         """Where the database was when this store was opened, to write."""

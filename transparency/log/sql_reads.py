@@ -83,9 +83,12 @@ class SqlReads(ABC):
 
     def heads(self, after: int = 0) -> Iterator[SignedHead]:
         sql = f"SELECT {_HEAD_COLUMNS} FROM heads WHERE size > ? ORDER BY size LIMIT {_CHUNK}"
-        while rows := self._all(sql, (after,)):
+        rows: list[Row] | None = None
+        # A page that is not full is the last: who follows a log asks with every batch, and need not ask twice.
+        while rows is None or len(rows) == _CHUNK:
+            rows = self._all(sql, (after,))
             yield from (SignedHead(*row) for row in rows)
-            after = rows[-1][0]
+            after = rows[-1][0] if rows else after
 
     def heads_made(self) -> int:
         row = self._one("SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -226,9 +226,10 @@ class SqliteStore(SqlReads):
         row = self._one("SELECT size FROM indexed")
         return int(row[0]) if row else 0
 
-    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
-        sql = f"SELECT {INTAKE_COLUMNS} FROM intake WHERE failed IS NULL ORDER BY rowid"
-        return [intake_of(row) for row in self._some(sql, (), most_bytes)]
+    def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]:
+        others = ",".join("?" * len(besides))
+        sql = f"SELECT {INTAKE_COLUMNS} FROM intake WHERE failed IS NULL AND entry NOT IN ({others}) ORDER BY rowid"
+        return [intake_of(row) for row in self._some(sql, tuple(besides), most_bytes)]
 
     def close(self) -> None:
         for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):

@@ -12,8 +12,9 @@ Contract
    them, which may be there already, and, given *upto*, says that from now on everything below it is there.
    Where the indexes are part of each commit they never lag, and a digest that is there already is :class:`StoreError`.
 5. Reads see every commit that returned before the read began. Reads never see half a commit.
-6. ``intake_pending`` gives the oldest rows that have not failed, at least one if there is any, and stops when their
-   sizes reach *most_bytes*; ``intake_sizes`` gives every such row's size, whatever their number.
+6. ``intake_pending`` gives the oldest rows that have not failed and are not among *besides*, at least one if there is
+   any, and stops when their sizes reach *most_bytes*; ``intake_sizes`` gives every such row's size, whatever their
+   number.
 7. ``newest_documents`` gives the last *most* of a kind below index *before*, the newest first; ``heads`` those that
    are larger than *after*.
 8. ``erase`` takes the statement, the digest of what it signs, its intake row and the collateral that nothing else needs
@@ -31,7 +32,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -153,7 +154,7 @@ class Store(Protocol):
     def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None: ...
     def intake_remove(self, entries: Sequence[Entry]) -> None: ...
     def intake_get(self, entry: Entry) -> IntakeRow | None: ...
-    def intake_pending(self, most_bytes: int) -> list[IntakeRow]: ...
+    def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]: ...
     def intake_sizes(self) -> dict[Entry, int]: ...
     def intake_forget(self, failed_before: int) -> None: ...
     def erase(self, indexes: Sequence[int]) -> None: ...

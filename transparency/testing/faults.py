@@ -16,7 +16,7 @@ transparency.testing.faults.InjectedFaultError: take_over was made to fail after
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
@@ -164,8 +164,8 @@ class FaultyStore:
     def intake_get(self, entry: Entry) -> IntakeRow | None:
         return self._call("intake_get", lambda: self._store.intake_get(entry))
 
-    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
-        return self._call("intake_pending", lambda: self._store.intake_pending(most_bytes))
+    def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]:
+        return self._call("intake_pending", lambda: self._store.intake_pending(most_bytes, besides))
 
     def intake_sizes(self) -> dict[Entry, int]:
         return self._call("intake_sizes", self._store.intake_sizes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from transparency.errors import StoreError, TipMovedError
@@ -225,11 +225,11 @@ class MemoryStore:
         with self._lock:
             return self._intake.get(entry)
 
-    def intake_pending(self, most_bytes: int) -> list[IntakeRow]:
+    def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]:
         rows: list[IntakeRow] = []
         with self._lock:
             for row in self._intake.values():
-                if row.failed is None and sum(taken.size for taken in rows) < most_bytes:
+                if row.failed is None and row.entry not in besides and sum(taken.size for taken in rows) < most_bytes:
                     rows.append(row)
         return rows
 
