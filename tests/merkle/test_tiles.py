@@ -191,6 +191,20 @@ def test_one_reader_follows_a_store_that_grows(batches: list[int]) -> None:
             assert inclusion_path(index, size, read) == TREE.path(index, size)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, SIZE - 1), st.integers(0, 16), st.integers(0, 16), st.booleans())
+def test_hashes_taken_together_are_those_taken_one_by_one(
+    stored: Tiles, index: int, low: int, high: int, warm: bool
+) -> None:
+    while ((index >> high) + 1) << high > SIZE:  # until the subtree they lie in is complete
+        high -= 1
+    read, single = TileHashes(stored.read), TileHashes(stored.read)
+    if warm:
+        read.beside(0, 8, index ^ 1 if index ^ 1 < SIZE else index)
+
+    assert read.beside(low, high, index) == [single(level, (index >> level) ^ 1) for level in range(low, high)]
+
+
 def test_ragged_edges_are_remembered_for_many_sizes_and_for_no_more_than_there_is_room_for(
     stored: Tiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +285,21 @@ def test_a_tile_that_changed_instead_of_growing_is_refused() -> None:
 
     with pytest.raises(StoreError, match="tile 0 of level 0 changed"):
         read(0, 10)
+
+
+def test_a_proof_from_a_tile_that_is_short_or_changed_is_refused() -> None:
+    store = tiles_of(300)
+    read = TileHashes(store.read)
+    for cut in (31, 64 * 32, 127 * 32):
+        short = {**store, (0, 0): store[0, 0][:cut]}
+        with pytest.raises(StoreError, match=r"tile 0 of level 0 has"):
+            inclusion_path(5, 300, TileHashes(lambda *at, short=short: short.get(at)))
+    assert inclusion_path(290, 300, read) == TREE.path(290, 300)
+
+    store[0, 1] = bytes(32) + store[0, 1][32:] + TREE.leaf(300) + TREE.leaf(301)
+
+    with pytest.raises(StoreError, match=r"tile 1 of level 0 changed"):
+        inclusion_path(300, 304, read)
 
 
 @pytest.mark.parametrize(("level", "index"), [(-1, 0), (0, -1)])

@@ -177,7 +177,7 @@ def _siblings(level: int, index: int, size: int, read: ReadHash) -> list[bytes]:
     siblings exist.
     """
     inner = (index ^ (size - 1)).bit_length()
-    path = [read(height, (index >> height) ^ 1) for height in range(level, inner - 1)]
+    path = _beside(level, inner - 1, index, read)
     if inner > level:
         path.append(_range_hash(((index >> (inner - 1)) ^ 1) << (inner - 1), size, read))
     path.extend(
@@ -186,14 +186,25 @@ def _siblings(level: int, index: int, size: int, read: ReadHash) -> list[bytes]:
     return path
 
 
+def _beside(low: int, high: int, index: int, read: ReadHash) -> list[bytes]:
+    """Hashes beside the ancestors of leaf ``index`` from level ``low`` to below ``high``, where they are complete.
+
+    A reader that has several of them in one place may give them together, by ``beside``.
+    """
+    together: Callable[[int, int, int], list[bytes]] | None = getattr(read, "beside", None)
+    if together is not None:
+        return together(low, high, index)
+    return [read(level, (index >> level) ^ 1) for level in range(low, high)]
+
+
 def _range_hash(begin: int, end: int, read: ReadHash) -> bytes:
     """The hash of the leaves from ``begin`` to ``end``, of which nearly every proof for one tree needs the same few.
 
     It never changes, so a reader that lives longer than a proof may have a table for them, ``ranges``.
     """
     known: dict[tuple[int, int], bytes] | None = getattr(read, "ranges", None)
-    if known is not None and (begin, end) in known:
-        return known[begin, end]
+    if known is not None and (root := known.get((begin, end))) is not None:
+        return root
     parts = [read(level, index) for level, index in complete_subtrees(begin, end)]
     root = parts.pop()
     while parts:

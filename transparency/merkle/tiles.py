@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from transparency.errors import StoreError
@@ -113,18 +114,15 @@ class TileHashes:
     at; for one beyond, the tile is read again. Complete subtrees never change, so what was computed stays.
     """
 
-    __slots__ = ("_cache", "_cache_size", "_last", "_last_key", "_read_tile", "ranges")
+    __slots__ = ("_cache", "_cache_size", "_read_tile", "ranges")
 
     def __init__(self, read_tile: ReadTile, cache_size: int = 512) -> None:
-        """``cache_size`` counts tiles; one takes up to 28 KB when all its rows have been asked for."""
+        """``cache_size`` counts tiles; one takes up to 25 KB when all its rows have been asked for."""
         if cache_size < 1:
             raise ValueError(f"cache size {cache_size} is not positive")
         self._read_tile = read_tile
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[int, int], _Tile] = OrderedDict()
-        # The one asked for last, which is at the end of the cache: a path asks for eight hashes of a tile in a row.
-        self._last_key: tuple[int, int] | None = None
-        self._last = _NO_TILE
         # Of ragged right edges, for those who prove (proofs.py).
         self.ranges: dict[tuple[int, int], bytes] = {}
 
@@ -134,10 +132,24 @@ class TileHashes:
             raise ValueError(f"there is no hash {index} at level {level}")
         tile_level, row = divmod(level, HEIGHT)
         tile_index, place = divmod(index, WIDTH >> row)
-        width = (place + 1) << row
-        if (tile_level, tile_index) == self._last_key and width * HASH_SIZE <= len(self._last.content):
-            return self._last.node(row, place)
-        return self._tile(tile_level, tile_index, width).node(row, place)
+        return self._tile(tile_level, tile_index, (place + 1) << row).node(row, place)
+
+    def beside(self, low: int, high: int, index: int) -> list[bytes]:
+        """Hashes beside the ancestors of leaf ``index``, from level ``low`` to below ``high``.
+
+        The subtree of level ``high`` over the leaf must be complete. Then so is each part of a tile that they lie in,
+        and a tile is looked up once for up to eight of them: most of what a proof from the cache costs.
+        """
+        path: list[bytes] = []
+        while low < high:
+            level = low // HEIGHT
+            base = level * HEIGHT
+            top = min(high - base, HEIGHT)
+            place = index >> base
+            tile = self._tile(level, place // WIDTH, ((place % WIDTH >> top) + 1) << top)
+            path += tile.beside(place % WIDTH, low - base, top)
+            low = base + HEIGHT
+        return path
 
     def tile(self, level: int, index: int, width: int = WIDTH) -> bytes:
         """The first ``width`` hashes of a tile."""
@@ -149,7 +161,6 @@ class TileHashes:
         tile = self._cache.get(key)
         if tile is not None and width * HASH_SIZE <= len(tile.content):
             self._cache.move_to_end(key)
-            self._last_key, self._last = key, tile
             return tile
         content = self._read(level, index, width)
         if tile is None:
@@ -161,7 +172,6 @@ class TileHashes:
             self._cache.move_to_end(key)
         else:
             raise StoreError(f"tile {index} of level {level} changed instead of growing: the store is damaged")
-        self._last_key, self._last = key, tile
         return tile
 
     def _read(self, level: int, index: int, width: int) -> bytes:
@@ -175,36 +185,49 @@ class TileHashes:
         return bytes(content)
 
 
+# Of a tile's nodes as in a heap (node n has 2n and 2n+1 below it): those beside the ancestors of a place, above row 0.
+_ABOVE: Final = [
+    itemgetter(*(((WIDTH + place) >> row) ^ 1 for row in range(1, HEIGHT))) for place in range(0, WIDTH, 2)
+]
+
+
 class _Tile:
     """A tile's content and what has been computed of the seven rows above it."""
 
-    __slots__ = ("_rows", "content")
+    __slots__ = ("_nodes", "content")
 
     def __init__(self, content: bytes) -> None:
         self.content = content
-        self._rows: list[list[bytes | None]] = [[None] * (WIDTH >> row) for row in range(HEIGHT)]
+        # Node (row, place) is number (WIDTH >> row) + place.
+        self._nodes: list[bytes | None] = [None] * WIDTH
 
     def node(self, row: int, place: int) -> bytes:
         """The hash at ``place`` of a row; the caller made sure that the content covers it."""
         if row == 0:
             return self.content[place * HASH_SIZE : (place + 1) * HASH_SIZE]
-        known = self._rows[row][place]
+        known = self._nodes[(WIDTH >> row) + place]
         return known if known is not None else self._compute(row, place)
+
+    def beside(self, place: int, low: int, top: int) -> Sequence[bytes]:
+        """The hashes beside the ancestors of ``place`` from row ``low`` to below ``top``, which the content covers."""
+        other = (place ^ 1) * HASH_SIZE
+        path = (self.content[other : other + HASH_SIZE], *_ABOVE[place >> 1](self._nodes))
+        if top - low < HEIGHT:
+            path = path[low:top]
+        return path if all(path) else [self.node(row, (place >> row) ^ 1) for row in range(low, top)]
 
     def _compute(self, row: int, place: int) -> bytes:
         """Fill the whole subtree below, row by row: cheaper than by node, and a proof needs its parts."""
+        number = (WIDTH >> row) + place
         if row > 1:
-            left, right = self._rows[row - 1][2 * place : 2 * place + 2]
+            left, right = self._nodes[2 * number : 2 * number + 2]
             if left is not None and right is not None:
-                self._rows[row][place] = known = node_hash(left, right)
+                self._nodes[number] = known = node_hash(left, right)
                 return known
-        begin, end = place << row, (place + 1) << row
-        nodes = pair_up_bytes(self.content[begin * HASH_SIZE : end * HASH_SIZE])
-        self._rows[1][begin >> 1 : end >> 1] = nodes
-        for height in range(2, row + 1):
-            nodes = pair_up(nodes)
-            self._rows[height][begin >> height : end >> height] = nodes
+        nodes = pair_up_bytes(self.content[(place << row) * HASH_SIZE : ((place + 1) << row) * HASH_SIZE])
+        for height in range(1, row + 1):
+            if height > 1:
+                nodes = pair_up(nodes)
+            first = number << row - height
+            self._nodes[first : first + len(nodes)] = nodes
         return nodes[0]
-
-
-_NO_TILE: Final = _Tile(b"")
