@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -18,7 +19,9 @@ from transparency.errors import LogUnusableError
 from transparency.log.cluster_lead import Accepted
 from transparency.log.cluster_open import ServedNode, open_node
 from transparency.log.folder import Config, Folder
+from transparency.log.fsck import fsck
 from transparency.log.log import Log
+from transparency.log.mark_named import known
 from transparency.log.migrate import migrate
 from transparency.log.postgres import PostgresStore
 from transparency.testing.postgres import PostgresServer, shared_server
@@ -133,11 +136,138 @@ async def test_a_database_of_before_this_learns_which_mark_vouches_for_it(world:
         session.execute("UPDATE transparency_schema SET version = 1")
     with psycopg.connect(world.mark, autocommit=True) as session:
         session.execute("ALTER TABLE transparency_mark DROP COLUMN id")
+    Folder(world.moved).shared_mark.unlink()
 
     assert await world.extend() == 4
     with pytest.raises(LogUnusableError, match="for all its nodes"):
         open_node(machine)
     assert await world.extend() == 5
+
+
+# -- a database that was put back to before it named the mark ---------------------------------------------------------
+#
+# On the same server and timeline, as a dump is put back there, or a snapshot of its disk: nothing of the server itself
+# says that it is an older state.
+
+
+@pytest.fixture
+async def restored(world: World) -> AsyncIterator[str]:
+    """A copy of the log's database from before the mark was shared."""
+    copy = shared_server().new_database(world.db)
+    yield copy
+    shared_server().drop_database(copy)
+
+
+async def test_a_state_of_before_the_mark_was_named_is_behind_that_mark(world: World, restored: str) -> None:
+    await world.extend(watermark=world.mark)
+
+    for opening in (open_node, Log.open):
+        with pytest.raises(LogUnusableError, match="older copy was put back"):
+            opening(world.moved, db=restored)
+    # Nor does the folder that the log came from go on.
+    with pytest.raises(LogUnusableError, match="has moved"):
+        world.made.open()
+
+
+async def test_a_state_of_before_the_mark_was_named_that_lacks_nothing_goes_on_and_names_it_again(
+    world: World, restored: str
+) -> None:
+    async with node(world.moved, watermark=world.mark):
+        pass
+
+    async with node(world.moved, db=restored) as log:
+        assert log.newest_head().size == 3
+
+    with closing(PostgresStore.for_reading(restored)) as store:
+        named = store.named_mark()
+    assert named is not None
+    assert named.place == world.mark
+
+
+@pytest.mark.parametrize("how", ["was refused", "only handed over"])
+async def test_a_machine_that_has_once_seen_the_name_does_not_lead_with_its_file(
+    world: World, restored: str, how: str
+) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+    if how == "was refused":
+        with pytest.raises(LogUnusableError, match="for all its nodes"):
+            open_node(machine)
+    else:
+        cast("ServedNode", open_node(machine, candidate=False)).leave()
+
+    for opening in (open_node, Log.open):
+        with pytest.raises(LogUnusableError, match=f"is in {re.escape(world.mark)}, for all its nodes"):
+            opening(machine, db=restored)
+    with pytest.raises(LogUnusableError, match="older copy was put back"):
+        open_node(machine, db=restored, watermark=world.mark)
+
+
+async def test_a_node_that_hands_over_learns_the_name_while_it_runs(world: World) -> None:
+    machine = another_machine(world)
+    front_end = open_node(machine, candidate=False)
+    try:
+        async with node(world.moved, watermark=world.mark), asyncio.timeout(30):
+            await front_end.start()
+            while not Folder(machine).shared_mark.exists():  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.05)
+    finally:
+        await front_end.stop()
+
+    with closing(PostgresStore.for_reading(world.db)) as store:
+        assert known(Folder(machine), None) == store.named_mark()
+
+
+async def test_a_machine_that_has_never_seen_the_name_goes_on_from_where_its_file_is(
+    world: World, restored: str
+) -> None:
+    """What is not noticed: nothing that it can ask knows better. It is, as soon as it is told of the mark."""
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+
+    async with node(machine, db=restored) as log:
+        await log.register(world.made.issuer.sign(b"another history"))
+
+    with pytest.raises(LogUnusableError, match="at size 4 its root is another"):
+        open_node(machine, watermark=world.mark)
+
+
+async def test_a_note_of_the_shared_mark_that_is_damaged_is_told(world: World, restored: str) -> None:
+    machine = another_machine(world)
+    for damaged in (b"", b"\xff\n", b"no number\nplace\n", b"12345678123456781234567812345678\nplace\n"):
+        Folder(machine).shared_mark.write_bytes(damaged)
+        with pytest.raises(LogUnusableError, match="shared-mark cannot be read"):
+            open_node(machine, db=restored)
+
+
+# -- fsck --------------------------------------------------------------------------------------------------------------
+
+
+async def test_fsck_with_a_file_says_where_the_mark_is_that_all_share(world: World) -> None:
+    machine = another_machine(world)
+    assert fsck(machine).clean
+    await world.extend(watermark=world.mark)
+
+    (finding,) = fsck(machine).findings
+    assert finding.where == "mark"
+    assert f"share the one in {world.mark}" in finding.what
+    assert f"--watermark {world.mark}" in finding.what
+    assert not Folder(machine).shared_mark.exists()  # who looks only leaves nothing
+    assert fsck(machine, watermark=world.mark).clean
+    assert fsck(world.moved).clean
+    assert fsck(machine, without_mark=True).clean
+
+
+async def test_fsck_with_another_database_says_which_mark_vouches_for_the_log(world: World, restored: str) -> None:
+    machine = another_machine(world)
+    await world.extend(watermark=world.mark)
+    async with node(machine, db=restored, watermark=world.other_mark):
+        pass
+
+    (finding,) = fsck(world.moved, watermark=world.other_mark).findings
+
+    assert finding.where == "mark"
+    assert f"another than the one that vouches for this log, which is in {world.mark}" in finding.what
 
 
 async def test_a_log_that_goes_to_another_database_takes_along_which_mark_vouches_for_it(world: World) -> None:

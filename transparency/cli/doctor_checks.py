@@ -129,7 +129,7 @@ def _not_told(folder: Folder) -> str | None:
         return None  # which is said of the database
     with closing(store):
         try:
-            stores.check_file_vouches(store)
+            stores.check_file_vouches(folder, store)
         except TransparencyError as error:
             return str(error)
     return None

@@ -11,13 +11,17 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from transparency.errors import LogUnusableError, TransparencyError
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.folder import Config, Folder, Ownership
 from transparency.log.lease_table import Seen
+from transparency.log.mark_named import remember
 from transparency.log.store import Kind, Store, Tip
+
+if TYPE_CHECKING:
+    from transparency.log.postgres import PostgresStore
 
 
 @dataclass(slots=True)
@@ -92,6 +96,7 @@ class Follower:
         self._target = 0
         self._epoch = 0
         self._refresh = True
+        self._knows_mark = False
         self._task: asyncio.Task[None] | None = None
 
     async def stop(self) -> None:
@@ -118,7 +123,15 @@ class Follower:
             except TransparencyError:
                 return
             self._epoch = seen.epoch
+        if not self._knows_mark:
+            # Whoever led for the first time with a mark for all named it: not to be forgotten, should the database.
+            with contextlib.suppress(TransparencyError, OSError):
+                self._knows_mark = await asyncio.to_thread(self._note_mark)
         self.follow(seen.published, refresh=True)
+
+    def _note_mark(self) -> bool:
+        named = cast("PostgresStore", self._parts.store).named_mark()
+        return remember(self._parts.folder, named) is not None
 
     async def check_still_there(self) -> None:
         """What this node has shown is in the database, whichever that is now."""

@@ -20,7 +20,7 @@ from transparency.log.folder import Config, Folder
 from transparency.log.lease_table import Taken, failed_over
 from transparency.log.mark import Mark, MarkValue, check_outside, retire
 from transparency.log.mark_moving import IntoDatabase
-from transparency.log.mark_named import check_file
+from transparency.log.mark_named import check_file, remember
 from transparency.log.opening import INIT_SIZE, check_mark, make_ready, missing_mark, wanted_key
 from transparency.log.store import Store, Tip
 
@@ -117,7 +117,7 @@ def _open_mark(folder: Folder, config: Config, store: Store, taken: Taken, vouch
     vouched = accepted is not None and (accepted.size, accepted.root) == (tip.size, tip.root)
 
     database = cast("PostgresStore", store)
-    named = database.named_mark()
+    named = remember(folder, database.named_mark())
 
     def check(mark: MarkValue) -> None:
         check_mark(store, tip, mark, config.origin)
@@ -142,6 +142,7 @@ def _open_mark(folder: Folder, config: Config, store: Store, taken: Taken, vouch
     shared = moving.open(value, check, may_begin=tip.size == INIT_SIZE)
     try:
         database.name_mark(shared.named, tip.epoch)
+        remember(folder, shared.named)
     except BaseException:
         shared.close()
         raise

@@ -16,7 +16,7 @@ from transparency.log.cluster import ClusterLog
 from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching, begin_file
 from transparency.log.folder import Config, Folder, Passphrase
 from transparency.log.mark import Mark, MarkValue
-from transparency.log.mark_named import check_file, check_same
+from transparency.log.mark_named import NamedMark, check_file, check_same, remember
 from transparency.log.mark_postgres import SAME_SERVER, PostgresMark
 from transparency.log.opening import check_mark, refuse_file
 from transparency.log.postgres import PostgresStore
@@ -68,8 +68,9 @@ def open_node(
     settings = ClusterSettings(url, vouching, name or f"{socket.gethostname()}:{os.getpid()}", candidate, read_db)
     log = cast("ServedNode", ServedNode.join(data, settings, open_store, passphrase=passphrase))
     try:
+        named = log.named_mark()
         if candidate or watermark is not None:
-            log.check_mark(vouching)
+            log.check_mark(vouching, named)
     except BaseException:
         log.leave()
         raise
@@ -82,10 +83,13 @@ class ServedNode(ClusterLog):
 
     moved: Config | None = None
 
-    def check_mark(self, vouching: Vouching) -> None:
+    def named_mark(self) -> NamedMark | None:
+        """The mark that all nodes share, if they do: remembered, be it that this one only hands over today."""
+        return remember(self._parts.folder, cast("PostgresStore", self._store).named_mark())
+
+    def check_mark(self, vouching: Vouching, named: NamedMark | None) -> None:
         """What can be known of the mark before this node leads. Found out then, it would stop amid its work."""
         store, config = self._store, self._parts.config
-        named = cast("PostgresStore", store).named_mark()
         if vouching.url is None:
             check_file(named)
             begin_file(self._parts.folder, config, store, store.tip(), vouching)

@@ -4,6 +4,7 @@ DIR/log.sqlite     tree, statements, heads, intake          DIR/keys/*.pem   pri
 DIR/access.sqlite  tokens                                   DIR/lock         held by the owner
 DIR/config.toml    origin, iss, watermark, policy key       DIR/admin.sock   the owner's door for commands
 A log in PostgreSQL has no log.sqlite; config.toml names the database (log/stores.py).
+DIR/shared-mark    the mark that its nodes share, as its database named it (log/mark_named.py)
 DIR/artifacts/     records too large for a statement, by their SHA-256
 DIR/search.sqlite  what store and artifacts can be found by; derived
 DIR/access-log/    who read or changed what, chained line by line
@@ -71,6 +72,10 @@ class Folder:
     def copies(self) -> Path:
         """The register of backups and other copies, each with the day it will be gone (log/copies.py)."""
         return self.path / "copies.toml"
+
+    @property
+    def shared_mark(self) -> Path:
+        return self.path / "shared-mark"
 
     def exists(self) -> bool:
         return self.config.exists() or self.database.exists()

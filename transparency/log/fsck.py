@@ -22,10 +22,11 @@ from transparency.log.durable import DurableFile
 from transparency.log.erased_check import check_erased
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
+from transparency.log.mark_named import NamedMark
 from transparency.log.opening import check_mark
 from transparency.log.search_check import check_index
 from transparency.log.store import DOCUMENTS, Kind, Store, StoredEntry
-from transparency.log.stores import open_for_reading, read_mark
+from transparency.log.stores import open_for_reading, read_mark, shared_mark
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
 from transparency.policy import keyset, operations
@@ -83,7 +84,7 @@ def fsck(
             check = _Check(store, config, progress or _silent, report)
             check.run()
             if not without_mark:
-                check.mark(watermark or config.watermark_db or config.watermark)
+                check.mark(watermark or config.watermark_db or config.watermark, folder)
             artifacts = ArtifactStore(folder.artifacts)
             _check_artifacts(artifacts, report)
             check_erased(store, artifacts, config.origin, report.add)
@@ -105,6 +106,13 @@ class _ReadOnlyFile(DurableFile):
 def _read_file(path: Path, origin: str) -> MarkValue:
     with contextlib.closing(Mark.open(path, origin, _ReadOnlyFile)) as mark:
         return mark.value
+
+
+def _not_the_shared(file: Path, shared: NamedMark) -> str:
+    return (
+        f"it was to be read from {file}, but the nodes of this log share the one in {shared.place}: only that one says "
+        f"whether this is the newest state. Name it with --watermark {shared.place}"
+    )
 
 
 def _silent(_done: int, _total: int) -> None:
@@ -268,11 +276,18 @@ class _Check:
                 "heads", f"{self._heads_made} were signed, {self.report.heads} are stored; they are kept for ever"
             )
 
-    def mark(self, place: Path | str) -> None:
-        """In a file, or in the database at a URL."""
+    def mark(self, place: Path | str, folder: Folder) -> None:
+        """In a file, or in the database at a URL. Where the nodes share one, only that says if this is the newest."""
         self.report.mark_checked = True
         try:
-            value = read_mark(self._config, place) if isinstance(place, str) else _read_file(place, self._config.origin)
+            shared = shared_mark(folder, self._config, self._store)
+            if isinstance(place, str):
+                value = read_mark(self._config, place, shared)
+            elif shared is None:
+                value = _read_file(place, self._config.origin)
+            else:
+                self.report.add(MARK, _not_the_shared(place, shared))
+                return
             # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
             check_mark(self._store, self._store.tip(), value, self._config.origin)
         except TransparencyError as error:

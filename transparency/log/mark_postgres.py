@@ -224,12 +224,15 @@ class PostgresMark:
         return self._connection.execute(statement, values).fetchone()
 
 
-def read_mark(url: str, origin: str) -> MarkValue:
-    """The mark of *origin*, for who looks only: nothing is made, and a standby will do."""
+def read_mark(url: str, origin: str, wanted: NamedMark | None = None) -> MarkValue:
+    """The mark of *origin*, for who looks only: nothing is made, and a standby will do. It must be the one *wanted*."""
     with closing(connect(url, "transparency reader", READER)) as connection:
         try:
             row = connection.execute(
-                "SELECT size, root, moved_to, arrived FROM transparency_mark WHERE origin = %s", (origin,)
+                # As JSON, because one that an earlier version began has no number until somebody leads with it.
+                "SELECT size, root, moved_to, arrived, to_jsonb(mark) ->> 'id' FROM transparency_mark AS mark "
+                "WHERE origin = %s",
+                (origin,),
             ).fetchone()
         except psycopg.errors.UndefinedTable:
             row = None
@@ -240,6 +243,11 @@ def read_mark(url: str, origin: str) -> MarkValue:
     value = MarkValue(row[0], bytes(row[1]))
     if row[2]:
         raise moved_away(without_password(url), Moved(value, row[2], row[3]))
+    if wanted is not None and row[4] is not None and UUID(row[4]) != wanted.id:
+        raise LogUnusableError(
+            f"the high-water mark in {without_password(url)} is another than the one that vouches for this log, which "
+            f"is in {wanted.place}: name that with --watermark {wanted.place}"
+        )
     return value
 
 

@@ -59,7 +59,8 @@ def migrate(source: Path, target: Path, db: str | None, progress: Progress | Non
         from_store = stores.open_store(old, config.db, vouched=config.watermark_db is not None)
         try:
             tip = from_store.take_over()
-            mark = stores.open_mark(config, from_store, tip, begins=False) or Mark.open(config.watermark, config.origin)
+            shared = stores.open_mark(old, config, from_store, tip, begins=False)
+            mark = shared or Mark.open(config.watermark, config.origin)
             try:
                 mark.own()
                 check_tip(from_store, tip)

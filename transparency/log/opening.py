@@ -82,7 +82,7 @@ def open_log(
 
         def open_mark(tip: Tip) -> Mark:
             check_outside(config.watermark, folder.path)
-            shared = stores.open_mark(config, opened, tip, begins=tip.size == INIT_SIZE)
+            shared = stores.open_mark(folder, config, opened, tip, begins=tip.size == INIT_SIZE)
             return shared or open_file_mark(config, tip, open_mark_file)
 
         if wrap_store is not None:

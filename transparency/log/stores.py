@@ -13,7 +13,7 @@ from transparency.errors import LogUnusableError
 from transparency.log import schema
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
-from transparency.log.mark_named import check_file, check_same
+from transparency.log.mark_named import NamedMark, check_file, check_same, known, remember
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -47,20 +47,20 @@ def open_store(folder: Folder, db: str | None, *, vouched: bool = False) -> Stor
     return store
 
 
-def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark | None:
+def open_mark(folder: Folder, config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark | None:
     """The mark in a second database that all nodes of a log share; None where it is a file. It *begins* with a log.
 
     One that the log's database does not name is refused, and so is a file where it names one (mark_named.py).
     """
     if config.db is None:
         return None
+    database = cast("PostgresStore", store)
+    named = remember(folder, database.named_mark())
     if config.watermark_db is None:
-        check_file_vouches(store)
+        check_file(named)
         return None
     from transparency.log.mark_postgres import PostgresMark  # noqa: PLC0415 - an extra
 
-    database = cast("PostgresStore", store)
-    named = database.named_mark()
     value = MarkValue(tip.size, tip.root)
     first = value if begins and named is None else None
     mark = PostgresMark.open(config.watermark_db, config.origin, tip.epoch, database.places[1], first, value)
@@ -73,9 +73,9 @@ def open_mark(config: Config, store: Store, tip: Tip, *, begins: bool) -> Mark |
     return cast("Mark", mark)
 
 
-def check_file_vouches(store: Store) -> None:
-    """That a log in PostgreSQL names no mark that its nodes share."""
-    check_file(cast("PostgresStore", store).named_mark())
+def check_file_vouches(folder: Folder, store: Store) -> None:
+    """That a log in PostgreSQL names no mark that its nodes share. For who looks only."""
+    check_file(known(folder, cast("PostgresStore", store).named_mark()))
 
 
 def carry_named_mark(source: Store, target: Store, tip: Tip) -> None:
@@ -127,12 +127,17 @@ def named(db: str | None) -> str | None:
     return postgres_connection.without_password(postgres_connection.check_url(db))
 
 
-def read_mark(config: Config, url: str) -> MarkValue:
-    """The mark in the database *url*, for who looks only."""
+def read_mark(config: Config, url: str, wanted: NamedMark | None = None) -> MarkValue:
+    """The mark in the database *url*, for who looks only. Another than the one *wanted* is refused."""
     _postgres()
     from transparency.log import mark_postgres  # noqa: PLC0415 - an extra
 
-    return mark_postgres.read_mark(url, config.origin)
+    return mark_postgres.read_mark(url, config.origin, wanted)
+
+
+def shared_mark(folder: Folder, config: Config, store: Store) -> NamedMark | None:
+    """The mark that all nodes of a log in PostgreSQL share, if they do. For who looks only."""
+    return None if config.db is None else known(folder, cast("PostgresStore", store).named_mark())
 
 
 def keep_password(db: str) -> None:
