@@ -200,7 +200,7 @@ def test_hashes_taken_together_are_those_taken_one_by_one(
         high -= 1
     read, single = TileHashes(stored.read), TileHashes(stored.read)
     if warm:
-        read.beside(0, 8, index ^ 1 if index ^ 1 < SIZE else index)
+        read.beside(0, high, index)
 
     assert read.beside(low, high, index) == [single(level, (index >> level) ^ 1) for level in range(low, high)]
 
