@@ -12,7 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE
 from transparency.errors import OverloadedError, RefusedError
-from transparency.log import sequencer
+from transparency.log import queue
 from transparency.log.documents import read_policy
 from transparency.log.log import Found, Log, Registered
 from transparency.log.store import Commit, Kind, NewEntry, Store
@@ -129,7 +129,7 @@ def test_an_appender_that_is_told_an_earlier_time_signs_the_newest_heads(tmp_pat
 
 async def test_when_the_queue_is_full_nothing_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make_log(tmp_path / "log")
-    monkeypatch.setattr(sequencer, "MAX_WAITING", 16)
+    monkeypatch.setattr(queue, "MAX_WAITING", 16)
     await _shed(made, [made.issuer.sign(b"%d" % n) for n in range(40)], fit=16)
 
 
@@ -138,7 +138,7 @@ async def test_when_the_queue_holds_too_many_bytes_nothing_is_accepted(
 ) -> None:
     made = make_log(tmp_path / "log")
     statements = [made.issuer.sign(b"%02d" % n + bytes(1000)) for n in range(40)]
-    monkeypatch.setattr(sequencer, "MAX_WAITING_BYTES", 10 * len(statements[0]))
+    monkeypatch.setattr(queue, "MAX_WAITING_BYTES", 10 * len(statements[0]))
     await _shed(made, statements, fit=10)
 
 

@@ -34,7 +34,7 @@ def test_a_sheaf_holds_what_was_put_into_it_in_its_order(rows: list[tuple[int, S
 
     assert read.judgement == judgement
     assert (read.patient, read.client, read.rate) == (False, "10.0.0.1", 7)
-    assert list(read.rows()) == [
+    assert list(zip(*read.numbered(), strict=True)) == [
         (number, NewEntry(one.entry, EntryKind.STATEMENT, 3, one.tbs_digest, one.normalised, b"certificates"))
         for number, one in rows
     ]
@@ -61,5 +61,5 @@ def test_columns_of_different_lengths_are_no_sheaf() -> None:
     one = STATEMENTS[1]
     sheaf = Sheaf.of(ALIKE, [Judgement(3, 0, 9)], [(1, one, one.tbs_digest)])
 
-    with pytest.raises(ValueError, match="zip"):
-        list(sheaf._replace(numbers=sheaf.numbers * 2).rows())
+    with pytest.raises(ValueError, match="as many numbers"):
+        sheaf._replace(numbers=sheaf.numbers * 2).numbered()

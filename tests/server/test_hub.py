@@ -34,7 +34,7 @@ async def test_however_many_are_told_together_no_frame_is_too_long(monkeypatch: 
     link.connection_made(cast("asyncio.Transport", wire))
 
     for number in range(10_000):
-        link.registered(number, b"%0200d" % number)
+        link.registered([number], [b"%0200d" % number])
         link.answer(10_000 + number, Said.PROBLEM, 429, "Too Many Requests", 100 * "x", {}, False)
     link.flush()
 

@@ -48,7 +48,7 @@ class Owner:
     @property
     def handed(self) -> list[tuple[int, NewEntry]]:
         """Each with the number that answers name it by."""
-        return [row for sheaf in self.sheaves for row in sheaf.rows()]
+        return [row for sheaf in self.sheaves for row in zip(*sheaf.numbered(), strict=True)]
 
     @property
     def asked(self) -> list[list[Any]]:
@@ -119,7 +119,7 @@ async def test_those_that_wait_and_those_that_do_not_are_handed_over_apart() -> 
         owner.registrar.submit(signed(number), CLIENT, told.append, patient=patient)
     await turn()
 
-    assert [(sheaf.patient, len(list(sheaf.rows()))) for sheaf in owner.sheaves] == [(True, 2), (False, 1)]
+    assert [(sheaf.patient, len(sheaf.numbered()[1])) for sheaf in owner.sheaves] == [(True, 2), (False, 1)]
 
 
 async def test_one_whose_time_is_nearly_over_does_not_take_others_along() -> None:
@@ -131,7 +131,10 @@ async def test_one_whose_time_is_nearly_over_does_not_take_others_along() -> Non
     owner.submit(signed(1), brief, signed(2))
     await turn()
 
-    assert [(sheaf.not_after == exp - 1, len(list(sheaf.rows()))) for sheaf in owner.sheaves] == [(False, 2), (True, 1)]
+    assert [(sheaf.not_after == exp - 1, len(sheaf.numbered()[1])) for sheaf in owner.sheaves] == [
+        (False, 2),
+        (True, 1),
+    ]
 
 
 async def test_good_bad_and_refused_ones_of_one_turn_are_told_apart() -> None:

@@ -67,6 +67,8 @@ class Appender:
         self._edge = RightEdge.load(tip.size, store.tile)
         self._spent = False
         self._signer_at = signer_at
+        # Of the batch that was appended last, the hashes of its entries as leaves: its receipts need them again.
+        self.newest_leaves: list[bytes] = []
         self.on_commit: Callable[[int], None] = _nobody
 
     @property
@@ -93,7 +95,8 @@ class Appender:
         if self._spent:
             raise StoreError("an earlier write failed in doubt; restart the log to read what was kept")
         edge = self._edge.copy()
-        tiles = edge.append([leaf_hash(new.entry) for new in entries])
+        leaves = [leaf_hash(new.entry) for new in entries]
+        tiles = edge.append(leaves)
         time = max(time, self._time)
         head = sign_head(
             (signer_at or self._signer_at)(time),
@@ -110,6 +113,7 @@ class Appender:
             self._mark.write(MarkValue(head.size, head.root))
         self._spent = False
         self._edge = edge
+        self.newest_leaves = leaves
         self._tip = Tip(head.size, head.root, self._tip.epoch)
         self._time = head.time
         if signer_at is not None:

@@ -80,7 +80,8 @@ class Batch:
 
     first: int
     head: SignedHead
-    entries: list[Entry]
+    # The hashes of its entries as leaves.
+    leaves: Sequence[bytes]
     # The complete subtrees that stood left of it, by level: what its receipts need of the tree before it.
     left: Sequence[bytes | None]
     receipts: list[bytes] | None = None
@@ -112,6 +113,44 @@ class Standing:
 Place = Sequenced | Standing
 Told = Callable[[Place | TransparencyError], None]
 """Called once, by the event loop, when it is known what became of a candidate. It returns at once."""
+
+
+class Lot:
+    """Statements that were judged alike, and wait and are told together unless something sets one of them apart.
+
+    What is done once for a lot is not done for each of its statements: that is most of what sequencing costs.
+    """
+
+    __slots__ = ("apart", "judgement", "patient", "rows", "together")
+
+    def __init__(
+        self,
+        rows: Sequence[NewEntry],
+        judgement: Judgement,
+        together: Callable[[int, Batch], None],
+        apart: Callable[[int], Told],
+        *,
+        patient: bool,
+    ) -> None:
+        """*together* is told at which index the first of them came to stand in which batch, the others behind it.
+
+        *apart* says who is told of the one with a number, counted from 0, where they do not stay together.
+        """
+        self.rows = rows
+        self.judgement = judgement
+        self.together = together
+        self.apart = apart
+        self.patient = patient
+
+
+def enqueue_apart(enqueue: Callable[[Candidate, Told], None], lot: Lot) -> None:
+    """Put each statement of a lot in a queue by *enqueue*; who is refused there is told so."""
+    for number, new in enumerate(lot.rows):
+        told = lot.apart(number)
+        try:
+            enqueue(Candidate(new, lot.judgement, patient=lot.patient), told)
+        except TransparencyError as error:
+            told(error)
 
 
 async def settled(enqueue: Callable[[Candidate, Told], None], candidate: Candidate) -> Place:

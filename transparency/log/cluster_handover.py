@@ -27,7 +27,8 @@ from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Batch, Candidate, Sequenced, Standing, Told
 from transparency.log.cluster_trouble import Trouble
-from transparency.log.sequencer import MAX_BATCH_BYTES, MAX_WAITING, MAX_WAITING_BYTES, overloaded
+from transparency.log.queue import MAX_WAITING, MAX_WAITING_BYTES, overloaded
+from transparency.log.sequencer import MAX_BATCH_BYTES
 from transparency.log.store import IntakeRow, Store
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
@@ -222,7 +223,7 @@ class HandOver:
             _complain(error)
             self._look.set()
             return
-        together = Batch(first, head, batch, (), receipts)
+        together = Batch(first, head, (), (), receipts)
         for index, entry in enumerate(batch, first):
             if entry in ours:
                 self._tell(entry, Sequenced(index, together))

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from transparency.errors import NotLeadingError, OverloadedError, StoreError, TransparencyError
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Place, Told, settled
+from transparency.log.candidate import Candidate, Lot, Place, Told, enqueue_apart, settled
 from transparency.log.cluster_handover import HandOver
 from transparency.log.counters import Counters
 from transparency.log.intake import Intake
@@ -100,6 +100,10 @@ class NodeSequencer:
             self._hand_over.enqueue(candidate, told)
         else:
             self._inner.enqueue(candidate, self._or_hand_over(candidate, told))
+
+    def enqueue_lot(self, lot: Lot) -> None:
+        """Each by itself: who leads may change between two of them."""
+        enqueue_apart(self.enqueue, lot)
 
     def _or_hand_over(self, candidate: Candidate, told: Told) -> Told:
         since = asyncio.get_running_loop().time()

@@ -19,7 +19,8 @@ from typing import Any, Final
 from transparency.errors import GoneError, OverloadedError, RefusedError
 from transparency.log.appender import Clock
 from transparency.log.candidate import Place
-from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, overloaded, stopped
+from transparency.log.queue import overloaded
+from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer, stopped
 from transparency.log.store import IntakeRow, Store
 from transparency.policy.judge import Judgement
 from transparency.statements.certificates import with_collateral

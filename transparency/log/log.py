@@ -18,7 +18,7 @@ from transparency.cose.keys import PublicKey
 from transparency.errors import GoneError, JudgementStaleError, NotFoundError, OverloadedError
 from transparency.log.answers import Accepted, Failed, Found, LogStatus, Lookup, Pending, PolicyVersion, Registered
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Place, Sequenced, Standing
+from transparency.log.candidate import Batch, Candidate, Place, Standing
 from transparency.log.documents import InForce
 from transparency.log.erasure import Erasures
 from transparency.log.export import write_entries, write_heads
@@ -295,11 +295,11 @@ class Log:
     def registered(self, entry: Entry, place: Place) -> Registered:
         if isinstance(place, Standing):
             return self._known(entry, place.index)
-        return Registered(entry, place.index, self.receipt_of(place), new=True)
+        return Registered(entry, place.index, self.receipts_of(place.batch, place.index)[0], new=True)
 
-    def receipt_of(self, sequenced: Sequenced) -> bytes:
-        """Of what came into the tree just now."""
-        return self._receipts.of_batch(sequenced)
+    def receipts_of(self, batch: Batch, index: int, count: int = 1) -> list[bytes]:
+        """Of *count* entries from *index* on, which came into the tree just now."""
+        return self._receipts.of_batch(batch, index, count)
 
     def _known(self, entry: Entry, index: int) -> Registered:
         return Registered(entry, index, self.receipt(index), new=False)

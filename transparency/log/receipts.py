@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from transparency.errors import NotFoundError
-from transparency.log.candidate import Sequenced
+from transparency.log.candidate import Batch
 from transparency.log.store import Store
 from transparency.merkle.batch_paths import batch_paths
-from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.proofs import consistency_path, inclusion_path
 from transparency.merkle.tiles import TileHashes
 from transparency.policy import keyset
@@ -65,14 +64,16 @@ class Receipts:
             raise NotFoundError(f"the tree head of size {head.size} does not cover index {index}")
         return inclusion_receipt(head, index, inclusion_path(index, head.size, self._hashes))
 
-    def of_batch(self, sequenced: Sequenced) -> bytes:
-        """The receipt of an entry under the head it came in with; those of its batch are made with the first one."""
-        batch = sequenced.batch
+    def of_batch(self, batch: Batch, index: int, count: int) -> list[bytes]:
+        """The receipts of *count* entries from *index* on, under the head that they came in with.
+
+        Those of the whole batch are made with the first that is asked for.
+        """
         if batch.receipts is None:
-            leaves = [leaf_hash(entry) for entry in batch.entries]
-            paths = batch_paths(batch.first, leaves, batch.left, PATH_MARK)
+            paths = batch_paths(batch.first, batch.leaves, batch.left, PATH_MARK)
             batch.receipts = inclusion_receipts(batch.head, batch.first, paths)
-        return batch.receipts[sequenced.index - batch.first]
+        start = index - batch.first
+        return batch.receipts[start : start + count]
 
     def consistency(self, old_size: int, head: SignedHead) -> bytes:
         """RFC 9942 §5.3: from one stored head to a newer one."""

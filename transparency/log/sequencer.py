@@ -2,8 +2,8 @@
 
 Ownership
 ---------
-* The *event loop* owns the queue, the table of entries in flight, the table of recent entries and the policy
-  generation. All decisions are taken there, between batches, so they need no lock.
+* The *event loop* owns the queue with its table of entries in flight (queue.py), the table of recent entries and the
+  policy generation. All decisions are taken there, between batches, so they need no lock.
 * The *writer* (writer.py) has the appender and every write to the store, in the order the event loop hands them over:
   batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
   one flush, thousands share one (gathering.py).
@@ -20,6 +20,8 @@ Order of decisions for a batch, at one decision time (the next head's):
 4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
    same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
 5. The (r, n-s) twin of an erased entry is refused: what was erased stays erased (REG-20).
+A lot of statements that were judged alike is decided on as one while none of this can tell one of them from another;
+else it is taken apart, and each is decided on by itself.
 
 Any failure of the store ends the sequencer: all who wait get :class:`StoreError`, ``failed`` is set, and the service
 stops. It never retries a write whose outcome it does not know.
@@ -29,11 +31,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from transparency.errors import (
@@ -45,10 +43,11 @@ from transparency.errors import (
     TransparencyError,
 )
 from transparency.log.appender import Appender
-from transparency.log.candidate import Batch, Candidate, Place, Sequenced, Standing, Told, settled
+from transparency.log.candidate import Batch, Candidate, Lot, Place, Standing, Told, enqueue_apart, settled
 from transparency.log.counters import Counters
 from transparency.log.gathering import Gathering
 from transparency.log.pending_intake import PendingIntake
+from transparency.log.queue import Queue, Single, Together, Unit
 from transparency.log.recent import Recent
 from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
 from transparency.log.writer import Writer
@@ -56,8 +55,6 @@ from transparency.policy.judge import Judgement
 from transparency.statements.statement import Entry, Statement
 from transparency.statements.twins import twin_entry
 
-MAX_WAITING = 10_000
-MAX_WAITING_BYTES = 64 * 1024 * 1024
 MAX_BATCH = 2_048
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 # A round through the indexes for so many entries, so many of them between two batches (recent.py).
@@ -65,12 +62,6 @@ INDEX_EVERY = 65_536
 INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
-
-
-@dataclass(slots=True)
-class _Waiting:
-    candidate: Candidate
-    told: list[Told]
 
 
 class Keeper(Protocol):
@@ -93,9 +84,7 @@ class Sequencer:
         # Whether any policy has asked for it: only then are the signed bytes of a batch compared.
         self._some_unique = False
         self.failed: BaseException | None = None
-        self._queue: deque[_Waiting] = deque()
-        self._queued_bytes = 0
-        self._in_flight: dict[Entry, _Waiting] = {}
+        self._queue = Queue()
         self._recent = Recent()
         # Filled by the intake, see there; emptied here when a commit removed the row.
         self.pending_intake = PendingIntake()
@@ -170,13 +159,19 @@ class Sequencer:
 
     def enqueue(self, candidate: Candidate, told: Told) -> None:
         """Put *candidate* in the queue, or beside the same one that is there; *told* is called when it is settled."""
-        waiting = self._in_flight.get(candidate.new.entry)
-        if waiting is not None:
-            waiting.told.append(told)
-            if not candidate.patient:
-                self._gathering.make_due()
-        else:
-            self._enqueue(candidate, told)
+        if not self._queue.join(candidate.new.entry, told):
+            self._enqueue(Single(candidate, [told]), candidate.judgement, patient=candidate.patient)
+        elif not candidate.patient:
+            self._gathering.make_due()
+
+    def enqueue_lot(self, lot: Lot) -> None:
+        """As :meth:`enqueue` for each of a lot; who cannot be accepted is told so. None of it raises."""
+        entries = [new.entry for new in lot.rows]
+        if len(set(entries)) == len(entries) and not self._queue.has_any(entries):
+            with contextlib.suppress(TransparencyError):  # there may be room for some of them
+                self._enqueue(Together(lot), lot.judgement, patient=lot.patient)
+                return
+        enqueue_apart(self.enqueue, lot)
 
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer's thread; a failure ends the sequencer."""
@@ -188,17 +183,12 @@ class Sequencer:
 
     # -- between batches -----------------------------------------------------------------------------------------
 
-    def _enqueue(self, candidate: Candidate, told: Told) -> None:
+    def _enqueue(self, unit: Unit, judgement: Judgement, *, patient: bool) -> None:
         self.refuse_if_closed()
-        size = candidate.size
-        if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
-            raise overloaded()
-        waiting = self._in_flight[candidate.new.entry] = _Waiting(candidate, [told])
-        self._queue.append(waiting)
-        self._queued_bytes += size
-        self._some_unique |= candidate.judgement.unique
-        self.counters.accepted += 1
-        self._gathering.joined(len(self._queue), patient=candidate.patient)
+        self._queue.put(unit)
+        self._some_unique |= judgement.unique
+        self.counters.accepted += len(unit.rows)
+        self._gathering.joined(len(self._queue), patient=patient)
 
     def refuse_if_closed(self) -> None:
         if self.failed is not None:
@@ -248,9 +238,10 @@ class Sequencer:
             self._gathering.make_due()
         if not batch:
             return
-        new = [waiting.candidate.new for waiting in batch]
-        done = [entry.entry for entry in new if entry.entry in self.pending_intake]
-        signer_at = batch[-1].candidate.signer_at
+        new = [row for unit in batch for row in unit.rows]
+        done = [row.entry for row in new if row.entry in self.pending_intake] if self.pending_intake else []
+        last = batch[-1].candidate if isinstance(batch[-1], Single) else None
+        signer_at = None if last is None else last.signer_at
         first, left = self._appender.tip.size, self._appender.left_subtrees()
         try:
             head = await self._writer.run_small(
@@ -260,48 +251,61 @@ class Sequencer:
             self.fail(error)
             raise
         self._recent.add(new, first)
-        self._release(batch, Batch(first, head, [entry.entry for entry in new], left), done)
+        self._release(batch, Batch(first, head, self._appender.newest_leaves, left), done, last)
         if len(self._recent) >= INDEX_EVERY and not self._recent.in_round:
             self._recent.begin_round(head.size)
         if self._recent.in_round:
-            await self._index_some(max(INDEX_AT_ONCE, 2 * len(batch)))  # faster than batches come in
+            await self._index_some(max(INDEX_AT_ONCE, 2 * len(new)))  # faster than batches come in
 
-    def _take(self, now: int) -> list[_Waiting]:
-        batch: list[_Waiting] = []
+    def _take(self, now: int) -> list[Unit]:
+        batch: list[Unit] = []
         signed: dict[bytes, set[Entry]] = {}
         size = 0
-        count = min(len(self._queue), MAX_BATCH)
-        known = self.find_some([waiting.candidate.new.entry for waiting in islice(self._queue, count)])
-        # Whose judgement was found to hold: those that were judged together share it.
-        holds: Judgement | None = None
-        for _ in range(count):
-            if size >= MAX_BATCH_BYTES:
-                break
-            waiting = self._queue.popleft()
-            candidate = waiting.candidate
-            new, length = candidate.new, candidate.size
-            self._queued_bytes -= length
-            if new.entry in known:
-                self._answer(waiting, Standing(known[new.entry]))
-                continue
-            refusal = None
-            if candidate.judgement is not holds or candidate.check is not None:
-                refusal = self._refusal(candidate, now)
-                holds = candidate.judgement if refusal is None and candidate.kind not in DOCUMENTS else None
-            if self._some_unique and refusal is None:
-                refusal = self._second(candidate, signed)
-            if self.some_erased and refusal is None:
-                refusal = self._brings_back(new)
-            if refusal is not None:
-                self._answer(waiting, refusal)
-                continue
-            batch.append(waiting)
-            if self._some_unique:
-                signed.setdefault(new.tbs_digest, set()).add(new.entry)
-            size += length
-            if candidate.kind in DOCUMENTS:
+        entries = self._queue.entries(MAX_BATCH)
+        known, looked_up = self.find_some(entries), len(entries)
+        while looked_up > 0 and size < MAX_BATCH_BYTES:
+            unit = self._queue.take()
+            if isinstance(unit, Together):
+                if not self._stays_together(unit.lot, known, now):
+                    self._queue.take_apart(unit)
+                    continue
+            else:
+                outcome = self._outcome(unit.candidate, known, signed, now)
+                if outcome is not None:
+                    looked_up -= 1
+                    self._answer(unit, outcome)
+                    continue
+            looked_up -= len(unit.rows)
+            batch.append(unit)
+            size += unit.size
+            if isinstance(unit, Single) and unit.candidate.kind in DOCUMENTS:
                 break
         return batch
+
+    def _stays_together(self, lot: Lot, known: Collection[Entry], now: int) -> bool:
+        """Whether nothing that is asked of each of a lot can have two answers, and the answer is yes."""
+        if self._some_unique or self.some_erased or not self._holds(lot.judgement, now):
+            return False
+        return not known or not any(new.entry in known for new in lot.rows)
+
+    def _outcome(
+        self, candidate: Candidate, known: Mapping[Entry, int], signed: dict[bytes, set[Entry]], now: int
+    ) -> Standing | TransparencyError | None:
+        """How it ends without a commit; None if it is to be committed. *signed* is what this batch signs."""
+        new = candidate.new
+        if new.entry in known:
+            return Standing(known[new.entry])
+        refusal = self._refusal(candidate, now)
+        if self._some_unique and refusal is None:
+            refusal = self._second(candidate, signed)
+        if self.some_erased and refusal is None:
+            refusal = self._brings_back(new)
+        if self._some_unique and refusal is None:
+            signed.setdefault(new.tbs_digest, set()).add(new.entry)
+        return refusal
+
+    def _holds(self, judgement: Judgement, now: int) -> bool:
+        return judgement.generation == self.generation and judgement.holds_at(now)
 
     def _refusal(self, candidate: Candidate, now: int) -> TransparencyError | None:
         if candidate.check is not None:
@@ -311,7 +315,7 @@ class Sequencer:
                 return error
         if candidate.kind in DOCUMENTS:
             return None  # its place is what was checked
-        if candidate.judgement.generation != self.generation or not candidate.judgement.holds_at(now):
+        if not self._holds(candidate.judgement, now):
             return JudgementStaleError("the policy or the time has moved on; judge again")
         return None
 
@@ -336,24 +340,21 @@ class Sequencer:
             return None
         return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
 
-    def _answer(self, waiting: _Waiting, outcome: Standing | TransparencyError) -> None:
-        self._in_flight.pop(waiting.candidate.new.entry, None)
-        for told in waiting.told:
-            told(outcome)
+    def _answer(self, single: Single, outcome: Standing | TransparencyError) -> None:
+        self._queue.settled(single)
+        single.tell(outcome)
 
-    def _release(self, batch: list[_Waiting], together: Batch, intake_done: list[Entry]) -> None:
-        first, head = together.first, together.head
+    def _release(self, units: list[Unit], batch: Batch, intake_done: list[Entry], last: Candidate | None) -> None:
+        index, head = batch.first, batch.head
         for entry in intake_done:
             self.pending_intake.discard(entry)
-        last = batch[-1].candidate
-        if last.took_effect is not None:
+        if last is not None and last.took_effect is not None:
             last.took_effect(head.size - 1, head)
-        for index, waiting in enumerate(batch, first):
-            self._in_flight.pop(waiting.candidate.new.entry, None)
-            outcome = Sequenced(index, together)
-            for told in waiting.told:
-                told(outcome)
-        self.counters.published += len(batch)
+        for unit in units:
+            self._queue.settled(unit)
+            unit.sequenced(index, batch)
+            index += len(unit.rows)
+        self.counters.published += head.size - batch.first
         for tell_size in self.on_published:
             tell_size(head.size)
 
@@ -373,11 +374,8 @@ class Sequencer:
         if self.failed is not None:
             return
         self.failed = error
-        stranded, self._in_flight = self._in_flight, {}
-        self._queue.clear()
-        for waiting in stranded.values():
-            for told in waiting.told:
-                told(stopped())
+        for unit in self._queue.strand():
+            unit.tell(stopped())
         if self.keeper is not None:
             self.keeper.give_up()
         if self.on_failure is not None:
@@ -386,8 +384,3 @@ class Sequencer:
 
 def stopped() -> StoreError:
     return StoreError("the log has stopped because its storage failed")
-
-
-def overloaded() -> OverloadedError:
-    # Jittered, so that those turned away together do not come back together.
-    return OverloadedError("too many statements are waiting; nothing was accepted", retry_after=random.uniform(1, 4))  # noqa: S311

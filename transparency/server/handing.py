@@ -85,8 +85,8 @@ class Sheaf(NamedTuple):
     def judgement(self) -> Judgement:
         return Judgement(self.generation, self.not_before, self.not_after, self.collateral, self.unique)
 
-    def rows(self) -> Iterator[tuple[int, NewEntry]]:
-        """Each number, and what its statement is to become."""
+    def numbered(self) -> tuple[Sequence[int], list[NewEntry]]:
+        """The numbers, and what the statement of each is to become."""
         columns = zip(
             _digests(self.entries),
             repeat(EntryKind.STATEMENT),
@@ -96,7 +96,10 @@ class Sheaf(NamedTuple):
             repeat(self.collateral),
             strict=False,  # what is repeated has no end
         )
-        return zip(_unpacked("Q", self.numbers), map(NewEntry._make, columns), strict=True)
+        numbers, rows = _unpacked("Q", self.numbers), list(map(NewEntry._make, columns))
+        if len(numbers) != len(rows):
+            raise ValueError("a sheaf has as many numbers as statements")
+        return numbers, rows
 
 
 class Receipts(NamedTuple):

@@ -12,13 +12,15 @@ can pile up; the sequencer's own bound is what answers 503.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Final, cast
 
 from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
-from transparency.log.candidate import Candidate, Place, Sequenced, Standing
-from transparency.log.store import IntakeRow
+from transparency.log.candidate import Batch, Lot, Place, Sequenced, Standing
+from transparency.log.store import IntakeRow, NewEntry
+from transparency.policy.judge import Judgement
 from transparency.server.frames import FrameReader, frame
 from transparency.server.handing import Kind, Receipts, Said, Sheaf
 from transparency.server.problems import ProblemError, problem_of
@@ -29,6 +31,8 @@ from transparency.statements.statement import Entry
 # Answers in a frame. Copies of a statement are told with the first, however many: all of them could be more than a
 # frame may hold, and what goes wrong when receipts leave goes wrong in the sequencer.
 MOST_AT_ONCE: Final = 4_096
+# Statements that are sequenced as one: so many more than a batch is meant to have it may have.
+MOST_TOGETHER: Final = 256
 
 
 class Hub:
@@ -67,19 +71,38 @@ class Hub:
 
     def take(self, link: Link, sheaf: Sheaf) -> None:
         """Sequence statements and have *link* told how each ended."""
-        service, judgement, patient = self._service, sheaf.judgement, sheaf.patient
-        enqueue, ended = service.log.sequencer.enqueue, self._ended
-        for number, new in sheaf.rows():
-            candidate = Candidate(new, judgement, patient=patient)
+        numbers, rows = sheaf.numbered()
+        if sheaf.client is not None:
+            admitted = self._admitted(link, numbers, sheaf.client, sheaf.rate)
+            numbers, rows = numbers[:admitted], rows[:admitted]
+        for start in range(0, len(rows), MOST_TOGETHER):
+            some = slice(start, start + MOST_TOGETHER)
+            self._take_lot(link, numbers[some], rows[some], sheaf)
+
+    def _take_lot(self, link: Link, numbers: Sequence[int], rows: Sequence[NewEntry], sheaf: Sheaf) -> None:
+        judgement = sheaf.judgement
+        if not sheaf.patient:
+            # Before they are handed over: who is refused at once does not wait.
+            link.wait(numbers, rows, judgement)
+        lot = Lot(
+            rows,
+            judgement,
+            partial(self._together, link, numbers),
+            lambda place: partial(self._ended, link, numbers[place]),
+            patient=sheaf.patient,
+        )
+        self._service.log.sequencer.enqueue_lot(lot)
+
+    def _admitted(self, link: Link, numbers: Sequence[int], client: str, rate: int | None) -> int:
+        """How many of them the client may still send; the others are refused."""
+        for place in range(len(numbers)):
             try:
-                if sheaf.client is not None:
-                    service.limiter.admit(sheaf.client, sheaf.rate)
-                enqueue(candidate, partial(ended, link, number))
-            except TransparencyError as error:
-                self._refuse(link, number, error)
-            else:
-                if not patient:
-                    link.waits(number, candidate)
+                self._service.limiter.admit(client, rate)
+            except ProblemError as error:
+                for refused in numbers[place:]:
+                    link.problem(refused, error)
+                return place
+        return len(numbers)
 
     def find(self, link: Link, number: int, entry: Entry) -> None:
         """Tell a worker, who would refuse it, whether an entry is registered all the same (LEAF-7)."""
@@ -98,10 +121,10 @@ class Hub:
         for client, number, rate in spent:
             self._service.limiter.spend(client, number, rate)
 
-    def slow(self, link: Link, waiting: list[tuple[int, Candidate]]) -> None:
+    def slow(self, link: Link, waiting: list[tuple[int, Judgement, NewEntry]]) -> None:
         """These wait for too long: make them durable, and say so (design §5)."""
-        for number, candidate in waiting:
-            task = asyncio.ensure_future(self._accept(link, number, candidate))
+        for number, judgement, new in waiting:
+            task = asyncio.ensure_future(self._accept(link, number, judgement, new))
             self._service.background.add(task)
             task.add_done_callback(self._service.background.discard)
 
@@ -109,9 +132,12 @@ class Hub:
         log = self._service.log
         link.answer(number, Said.REGISTERED, log.receipt(index), log.stored(index).erased)
 
+    def _together(self, link: Link, numbers: Sequence[int], index: int, batch: Batch) -> None:
+        link.registered(numbers, self._service.log.receipts_of(batch, index, len(numbers)))
+
     def _ended(self, link: Link, number: int, outcome: Place | TransparencyError) -> None:
         if isinstance(outcome, Sequenced):
-            link.registered(number, self._service.log.receipt_of(outcome))
+            self._together(link, (number,), outcome.index, outcome.batch)
         elif isinstance(outcome, Standing):
             self._tell_standing(link, number, outcome.index)
         elif isinstance(outcome, JudgementStaleError):
@@ -125,12 +151,12 @@ class Hub:
         except TransparencyError as error:
             self._refuse(link, number, error)
 
-    async def _accept(self, link: Link, number: int, candidate: Candidate) -> None:
-        log, new = self._service.log, candidate.new
+    async def _accept(self, link: Link, number: int, judgement: Judgement, new: NewEntry) -> None:
+        log = self._service.log
         try:
             if not log.intake.holds(new.entry):
                 now = log.sequencer.decision_time()
-                await log.intake.take_in(IntakeRow(new.entry, new.statement, candidate.judgement, now))
+                await log.intake.take_in(IntakeRow(new.entry, new.statement, judgement, now))
         except TransparencyError:
             return  # the intake has no room: the answer is what becomes of the registration, however long it takes
         link.answer(number, Said.ACCEPTED)
@@ -155,7 +181,7 @@ class Link(asyncio.Protocol):
         self._numbers: list[int] = []
         self._receipts: list[bytes] = []
         # Those that are answered 202 if they take too long, and since when they wait, the oldest first.
-        self._waiting: dict[int, tuple[float, Candidate]] = {}
+        self._waiting: dict[int, tuple[float, Judgement, NewEntry]] = {}
         self._looking = False
         # Whether it has said anything since somebody last looked; it says something twice a second (worker.count).
         self.heard = False
@@ -208,9 +234,9 @@ class Link(asyncio.Protocol):
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def waits(self, number: int, candidate: Candidate) -> None:
+    def wait(self, numbers: Sequence[int], rows: Sequence[NewEntry], judgement: Judgement) -> None:
         loop = asyncio.get_running_loop()
-        self._waiting[number] = loop.time(), candidate
+        self._waiting.update(zip(numbers, zip(repeat(loop.time()), repeat(judgement), rows), strict=False))
         if not self._looking:
             self._looking = True
             loop.call_later(self._slow_after, self._look)
@@ -219,12 +245,12 @@ class Link(asyncio.Protocol):
         """One timer for all: that each has one would cost more than what it is for."""
         loop = asyncio.get_running_loop()
         late = loop.time() - self._slow_after
-        slow: list[tuple[int, Candidate]] = []
-        for number, (since, candidate) in self._waiting.items():
+        slow: list[tuple[int, Judgement, NewEntry]] = []
+        for number, (since, judgement, new) in self._waiting.items():
             if since > late:
                 break
-            slow.append((number, candidate))
-        for number, _ in slow:
+            slow.append((number, judgement, new))
+        for number, _, _ in slow:
             del self._waiting[number]
         self._looking = bool(self._waiting)
         if self._waiting:
@@ -233,11 +259,13 @@ class Link(asyncio.Protocol):
         if slow and self._transport is not None:
             self._hub.slow(self, slow)
 
-    def registered(self, number: int, receipt: bytes) -> None:
-        self._waiting.pop(number, None)
+    def registered(self, numbers: Sequence[int], receipts: Sequence[bytes]) -> None:
+        if self._waiting:
+            for number in numbers:
+                self._waiting.pop(number, None)
         self._flush_later()
-        self._numbers.append(number)
-        self._receipts.append(receipt)
+        self._numbers += numbers
+        self._receipts += receipts
 
     def problem(self, number: int, problem: ProblemError) -> None:
         self.answer(number, Said.PROBLEM, problem.status, problem.title, problem.detail, problem.headers, problem.close)

@@ -1,0 +1,194 @@
+"""Statements that were judged alike are sequenced as one, until something tells one of them from the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
+from transparency.log import queue
+from transparency.log.candidate import Batch, Candidate, Lot, Place, Sequenced, Standing, Told
+from transparency.log.log import Log
+from transparency.log.store import Commit, Kind, NewEntry, Store
+from transparency.policy.judge import FOREVER, Judgement
+from transparency.statements.receipt import Receipt
+from transparency.statements.statement import Statement
+from transparency.testing import MadeLog, make_log, running
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeLog:
+    return make_log(tmp_path / "log")
+
+
+def statements(made: MadeLog, count: int, what: bytes = b"of a lot") -> list[Statement]:
+    return [Statement.from_bytes(made.issuer.sign(b"%s %d" % (what, number))) for number in range(count)]
+
+
+def row(log: Log, statement: Statement) -> NewEntry:
+    generation = log.policy.generation
+    return NewEntry(statement.entry, Kind.STATEMENT, generation, statement.tbs_digest, statement.normalised)
+
+
+def judged(log: Log, *, not_after: int = FOREVER, unique: bool = False) -> Judgement:
+    return Judgement(log.policy.generation, 0, not_after, unique=unique)
+
+
+class Listener:
+    """Who is told of a lot: what came of each, by its number, and how often they were told together."""
+
+    def __init__(self, count: int) -> None:
+        self.outcomes: dict[int, Place | TransparencyError] = {}
+        self.batches: list[Batch] = []
+        self._count = count
+        self._all = asyncio.Event()
+
+    def together(self, index: int, batch: Batch) -> None:
+        self.batches.append(batch)
+        for number in range(self._count):
+            self._tell(number, Sequenced(index + number, batch))
+
+    def apart(self, number: int) -> Told:
+        return lambda outcome: self._tell(number, outcome)
+
+    def _tell(self, number: int, outcome: Place | TransparencyError) -> None:
+        assert number not in self.outcomes, "told twice"
+        self.outcomes[number] = outcome
+        if len(self.outcomes) == self._count:
+            self._all.set()
+
+    async def all(self) -> list[Place | TransparencyError]:
+        await asyncio.wait_for(self._all.wait(), 30)
+        return [self.outcomes[number] for number in range(self._count)]
+
+
+def enqueue(log: Log, rows: Sequence[Statement], judgement: Judgement, *, patient: bool = False) -> Listener:
+    told = Listener(len(rows))
+    lot = Lot([row(log, each) for each in rows], judgement, told.together, told.apart, patient=patient)
+    log.sequencer.enqueue_lot(lot)
+    return told
+
+
+def places(outcomes: Sequence[Place | TransparencyError]) -> list[int]:
+    assert all(isinstance(outcome, Sequenced) for outcome in outcomes), outcomes
+    return [outcome.index for outcome in outcomes if isinstance(outcome, Sequenced)]
+
+
+async def test_a_lot_stands_side_by_side_under_one_head_and_each_receipt_verifies(made: MadeLog) -> None:
+    async with running(made) as log:
+        size = log.newest_head().size
+        some = statements(made, 5)
+        told = enqueue(log, some, judged(log))
+
+        assert places(await told.all()) == list(range(size, size + 5))
+        (batch,) = told.batches
+        receipts = log.receipts_of(batch, size + 1, 3)
+        assert receipts == [log.receipt(index) for index in range(size + 1, size + 4)]
+        for statement, receipt in zip(some[1:4], receipts, strict=True):
+            assert Receipt.from_bytes(receipt).root_for(statement.entry) == log.newest_head().root
+    assert made.fsck().clean
+
+
+async def test_one_that_is_known_already_takes_its_lot_apart(made: MadeLog) -> None:
+    async with running(made) as log:
+        some = statements(made, 4)
+        known = await log.register(some[2].normalised)
+        told = enqueue(log, some, judged(log))
+
+        first, second, third, fourth = await told.all()
+        assert isinstance(third, Standing)
+        assert third.index == known.index
+        assert places([first, second, fourth]) == [known.index + 1, known.index + 2, known.index + 3]
+        assert not told.batches
+
+
+async def test_who_sends_one_of_a_lot_that_waits_is_told_with_it(made: MadeLog) -> None:
+    async with running(made) as log:
+        some = statements(made, 3)
+        told = enqueue(log, some, judged(log), patient=True)
+        alone = await log.sequencer.submit(Candidate.of(some[1], judged(log)))
+
+        assert isinstance(alone, Sequenced)
+        assert places(await told.all())[1] == alone.index
+        assert len(told.batches) == 1
+
+
+async def test_a_lot_with_an_entry_that_is_in_flight_shares_its_place(made: MadeLog) -> None:
+    async with running(made) as log:
+        some = statements(made, 3)
+        first = enqueue(log, some[1:2], judged(log), patient=True)
+        told = enqueue(log, some, judged(log))
+
+        assert places(await told.all())[1] == places(await first.all())[0]
+        assert log.newest_head().size == min(places(await told.all())) + 3
+
+
+async def test_the_same_statement_twice_in_a_lot_is_one_entry(made: MadeLog) -> None:
+    async with running(made) as log:
+        size = log.newest_head().size
+        one, other = statements(made, 2)
+        told = enqueue(log, [one, other, one], judged(log))
+
+        first, second, third = places(await told.all())
+        assert (first, third) == (size, size)
+        assert second == size + 1
+        assert log.newest_head().size == size + 2
+
+
+@pytest.mark.parametrize("why", ["generation", "time"])
+async def test_a_judgement_that_holds_no_more_is_said_to_each(made: MadeLog, why: str) -> None:
+    """REG-21: none of them was sequenced."""
+    async with running(made) as log:
+        size = log.newest_head().size
+        stale = judged(log, not_after=0) if why == "time" else judged(log)._replace(generation=7)
+        told = enqueue(log, statements(made, 3), stale)
+
+        assert [type(outcome) for outcome in await told.all()] == 3 * [JudgementStaleError]
+        assert log.newest_head().size == size
+
+
+async def test_a_lot_of_which_one_must_be_unique_is_decided_one_by_one(made: MadeLog) -> None:
+    """LEAF-7: in one lot, too, a second signature over the same bytes is refused."""
+    async with running(made) as log:
+        told = enqueue(log, statements(made, 3), judged(log, unique=True))
+
+        assert len(places(await told.all())) == 3
+        assert not told.batches
+
+
+async def test_of_a_lot_for_which_there_is_not_room_enough_some_are_accepted(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "MAX_WAITING", 4)
+    async with running(made) as log:
+        told = enqueue(log, statements(made, 6), judged(log))
+        outcomes = await told.all()
+
+        assert len(places(outcomes[:4])) == 4
+        assert [type(outcome) for outcome in outcomes[4:]] == 2 * [OverloadedError]
+        assert log.sequencer.waiting == 0
+
+
+async def test_when_the_store_fails_each_of_a_lot_is_told_once_and_who_joined_it(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log.open(made.data, clock=made.clock)
+    await log.start()
+    store: Store = log.opened.store
+
+    def fails(_batch: Commit) -> None:
+        raise StoreError("no disk")
+
+    monkeypatch.setattr(store, "commit", fails)
+    some = statements(made, 3)
+    told = enqueue(log, some, judged(log), patient=True)
+    joined = asyncio.ensure_future(log.sequencer.submit(Candidate.of(some[0], judged(log))))
+
+    assert [type(outcome) for outcome in await told.all()] == 3 * [StoreError]
+    with pytest.raises(StoreError):
+        await joined
+    assert log.sequencer.failed is not None
+    await log.stop()
