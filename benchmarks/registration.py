@@ -28,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks._batch_load import run_batches
-from benchmarks._common import ES256, ISS, make_statements, percentile, verify_cpu, verify_limit
+from benchmarks._common import ES256, ISS, interpreter, make_statements, percentile, verify_cpu, verify_limit
 from benchmarks._load import children_of, cpu_of, post, run_load
 from benchmarks._reopened import check_reopened
 from transparency.cose.keys import PrivateKey
@@ -144,6 +144,7 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     finally:
         server.kill()
     limit = statistics.median(one["limit"] for rounds in measured.values() for one in rounds)
+    print(interpreter())
     print(f"limit: {limit:,.0f} bare ES256 verifications/s on {os.cpu_count()} cores; one flush {flush * 1000:.2f} ms; "
           f"load of the machine {os.getloadavg()[0]:.1f}")  # fmt: skip
     print("           clients    reg/s  of limit   p50 ms   p99 ms  flushes  of CPU   CPU µs a registration")
@@ -154,7 +155,10 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
         f"killed, opened again: {checked} acknowledged receipts of {len(acknowledged)} verify against what stands there"
     )
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps({"limit": limit, "flush_ms": flush * 1e3, "rows": rows}, indent=2) + "\n")
+        arguments.json.write_text(
+            json.dumps({"interpreter": interpreter(), "limit": limit, "flush_ms": flush * 1e3, "rows": rows}, indent=2)
+            + "\n"
+        )
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ process end before, the next start indexes by what the index says of itself; row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from transparency.log.store import NewEntry
@@ -41,12 +41,15 @@ class _Generation:
         self.digests: list[Rows] = [[] for _ in range(_BUCKETS)]
         self.siblings: list[Rows] = [[] for _ in range(_BUCKETS)]
 
-    def add(self, entry: Entry, tbs: bytes, index: int) -> None:
-        self.places[entry] = index
-        self.digests[entry[0] >> _SHIFT].append((entry, index))
-        if tbs:  # what erasure has taken away has none
-            self.signed.add(tbs)
-            self.siblings[tbs[0] >> _SHIFT].append((tbs, index))
+    def add(self, rows: Iterable[tuple[Entry, bytes, int]]) -> None:
+        """Entries, each with the digest of what it signs and its place."""
+        places, signed, digests, siblings = self.places, self.signed, self.digests, self.siblings
+        for entry, tbs, index in rows:
+            places[entry] = index
+            digests[entry[0] >> _SHIFT].append((entry, index))
+            if tbs:  # what erasure has taken away has none
+                signed.add(tbs)
+                siblings[tbs[0] >> _SHIFT].append((tbs, index))
 
 
 class Recent:
@@ -66,9 +69,7 @@ class Recent:
         return bool(self._growing.places) or self.in_round
 
     def add(self, entries: Sequence[NewEntry], first: int) -> None:
-        add = self._growing.add
-        for index, new in enumerate(entries, first):
-            add(new.entry, new.tbs_digest, index)
+        self._growing.add((new.entry, new.tbs_digest, index) for index, new in enumerate(entries, first))
 
     def place(self, entry: Entry) -> int | None:
         index = self._growing.places.get(entry)
@@ -115,6 +116,6 @@ class Recent:
         old, self._growing = self._growing, _Generation()
         self.end_round()
         signed = {index: tbs for rows in old.siblings for tbs, index in rows}
-        for entry, index in old.places.items():
-            if index >= upto:
-                self._growing.add(entry, signed.get(index, b""), index)
+        self._growing.add(
+            (entry, signed.get(index, b""), index) for entry, index in old.places.items() if index >= upto
+        )

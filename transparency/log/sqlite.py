@@ -26,10 +26,13 @@ BUSY_MS = 5000
 # 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
 _CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
 _FIND_AT_ONCE = 128
+# A query for each number of entries that are looked up at once, and of rows that go in at once: one that
+# is not kept has to be compiled again, which takes as long as running it.
+_STATEMENTS = 256
 
 
 def connect(path: Path) -> Any:  # noqa: ANN401 - sqlite3's connection, or a shim that looks like it
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS)
 
 
 def connect_for_reading(path: Path) -> Any:  # noqa: ANN401 - as above

@@ -13,6 +13,7 @@ tables is the same row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import isqrt
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ SIBLINGS: Final = (
 )
 
 
+@cache
 def find_some(count: int) -> str:
     """The query for *count* entries at once; the row that comes last counts."""
     marks = ",".join(f"?{number}" for number in range(1, count + 1))

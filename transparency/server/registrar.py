@@ -274,11 +274,17 @@ class RemoteRegistrar:
     def _sheaves(self, handed: list[tuple[int, _UnderWay, Judgement]]) -> list[Sheaf]:
         alike: dict[tuple[Alike, int | None], list[tuple[int, _UnderWay, Judgement]]] = {}
         soon = self._now() + SOON_SECONDS
+        # Those that come together are mostly alike: what the last one was found by is compared first.
+        last: tuple[object, ...] = ()
+        group: list[tuple[int, _UnderWay, Judgement]] = []
         for one in handed:
-            judgement = one[2]
+            _, under_way, (generation, _, not_after, collateral, unique) = one
             # Whose time is nearly over goes by itself: the others would have to be judged again with it.
-            over = judgement.not_after if judgement.not_after < soon else None
-            alike.setdefault((self._alike(one[1], judgement), over), []).append(one)
+            over = not_after if not_after < soon else None
+            found_by = (generation, collateral, unique, over, under_way.client, under_way.patient, under_way.judgements)
+            if found_by != last:
+                group, last = alike.setdefault((self._alike(under_way, one[2]), over), []), found_by
+            group.append(one)
         return [
             Sheaf.of(
                 shared,
