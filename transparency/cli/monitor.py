@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -22,6 +21,7 @@ from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
 from transparency.cli.verify_witnesses import load_policy
 from transparency.errors import FolderOwnedError, MalformedError, TransparencyError
+from transparency.log.waiting import is_set_within
 
 if TYPE_CHECKING:
     from transparency.witness.monitor import Monitor, Round
@@ -141,10 +141,7 @@ async def _follow(monitor: Monitor, interval: float | None, *, as_json: bool) ->
             found = await monitor.round()
             if not as_json:
                 _summary(found)
-            if interval is None or stop.is_set():
-                return found
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), interval)
+            if interval is None or await is_set_within(stop, interval):
                 return found
 
 

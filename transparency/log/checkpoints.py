@@ -33,6 +33,7 @@ from transparency.log.appender import Clock
 from transparency.log.log import Log, system_clock
 from transparency.log.published import Published, with_signatures
 from transparency.log.role import Role
+from transparency.log.waiting import is_set_within
 from transparency.log.witnessing import Witnesses
 from transparency.notes.checkpoint import Checkpoint, SignedCheckpoint
 from transparency.notes.note import Note, Signature
@@ -208,8 +209,7 @@ class CheckpointPublisher:
             pause = self.settings.interval if done else max(self.settings.interval, RETRY_SECONDS)
             await asyncio.sleep(max(begun + pause - loop.time(), 0))
             if done and not self.behind:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._grown.wait(), self.settings.refresh)
+                await is_set_within(self._grown, self.settings.refresh)
             done = False
 
     async def _try(self) -> bool:

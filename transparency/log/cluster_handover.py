@@ -30,6 +30,7 @@ from transparency.log.cluster_trouble import Trouble
 from transparency.log.queue import MAX_WAITING, MAX_WAITING_BYTES, overloaded
 from transparency.log.sequencer import MAX_BATCH_BYTES
 from transparency.log.store import IntakeRow, Store
+from transparency.log.waiting import is_set_within
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
@@ -230,8 +231,7 @@ class HandOver:
 
     async def _look_all(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), 1.0)
+            await is_set_within(self._look, 1.0)
             self._look.clear()
             if self._waiting:
                 try:

@@ -7,7 +7,6 @@ that is no longer good is made again here, by the leader: the row may be all tha
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, Final
@@ -19,6 +18,7 @@ from transparency.log.candidate import Candidate, Place
 from transparency.log.intake import Intake, Sequence
 from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer
 from transparency.log.store import IntakeRow, Store
+from transparency.log.waiting import is_set_within
 from transparency.policy.judge import Judgement
 from transparency.statements.certificates import with_collateral
 from transparency.statements.statement import Entry, Statement
@@ -66,8 +66,7 @@ class SharedIntake(Intake):
                     self._begin(new)
                 # Whoever writes more rings. Only what did not fit into one reading is read at once.
                 if sum(row.size for row in new) < MAX_BATCH_BYTES:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._to_drain.wait(), LOOK_SECONDS)
+                    await is_set_within(self._to_drain, LOOK_SECONDS)
         except Exception as error:  # noqa: BLE001 - as in _drain_all, and before what was begun is waited for
             self._sequencer.fail(error)
         finally:

@@ -20,6 +20,7 @@ from transparency.log.answers import Registered
 from transparency.log.appender import Clock
 from transparency.log.stated import documents_down
 from transparency.log.store import Kind, Store
+from transparency.log.waiting import is_set_within
 from transparency.policy.manifest import MAX_ENTRIES, Admission, Manifest
 from transparency.policy.operations import MANIFEST
 from transparency.statements.statement import Statement, entry_id
@@ -86,9 +87,7 @@ class Manifests:
 
     async def _run(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), LOOK_EVERY_SECONDS)
-            wanted = self._wanted.is_set()
+            wanted = await is_set_within(self._wanted, LOOK_EVERY_SECONDS)
             self._wanted.clear()
             if wanted or self._clock() - self._made >= MANIFEST_EVERY_SECONDS:
                 await self._try()

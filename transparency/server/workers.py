@@ -25,6 +25,7 @@ from typing import Any
 import cbor2
 
 from transparency.errors import WorkersError
+from transparency.log.waiting import is_set_within
 from transparency.server.acceptor import address_of
 from transparency.server.balance import TO, TO_OWNER, Balance
 from transparency.server.hub import Hub, Link
@@ -236,8 +237,7 @@ class Workers:
         if self._beyond_hope(listened=listened, lived=loop.time() - started):
             self._service.stop_for(WorkersError("the worker processes end before they serve anything"))
             return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), self._pause)
+        if await is_set_within(self._stopping, self._pause):
             return
         try:
             await self._spawn(ready)

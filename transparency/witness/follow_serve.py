@@ -17,6 +17,7 @@ from transparency.client.tiles import TileClient
 from transparency.compliance.log_settings import LogSettings
 from transparency.compliance.settings import DEFAULT, Settings
 from transparency.log.durable import create_durably
+from transparency.log.waiting import is_set_within
 from transparency.server.access_target import access_log
 from transparency.server.settings import ServerSettings
 from transparency.server.site import on_a_socket, runner_of, stop_signal
@@ -153,8 +154,7 @@ async def _rounds(witness: Following, interval: float, told: asyncio.Event) -> N
     try:
         while not told.is_set():
             await witness.round()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), interval)
+            await is_set_within(told, interval)
     finally:
         stopper.cancel()
 

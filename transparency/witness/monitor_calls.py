@@ -52,7 +52,8 @@ async def _run(words: list[str], body: bytes) -> None:
     except OSError as error:
         raise UnreachableError(f"--exec {words[0]}: {error.strerror}") from error
     try:
-        await asyncio.wait_for(process.communicate(body), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate(body)
     except TimeoutError:
         raise UnreachableError(f"--exec {words[0]}: not done after {PATIENCE:.0f} s") from None
     finally:
