@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
-from transparency.log import queue
+from transparency.log import queue, sequencer
 from transparency.log.candidate import Batch, Candidate, Lot, Place, Sequenced, Standing, Told
 from transparency.log.log import Log
 from transparency.log.store import Commit, Kind, NewEntry, Store
@@ -61,7 +62,7 @@ class Listener:
             self._all.set()
 
     async def all(self) -> list[Place | TransparencyError]:
-        await asyncio.wait_for(self._all.wait(), 30)
+        await asyncio.wait_for(self._all.wait(), PATIENCE)
         return [self.outcomes[number] for number in range(self._count)]
 
 
@@ -192,3 +193,17 @@ async def test_when_the_store_fails_each_of_a_lot_is_told_once_and_who_joined_it
         await joined
     assert log.sequencer.failed is not None
     await log.stop()
+
+
+async def test_a_lot_that_is_more_than_a_batch_may_hold_is_taken_apart(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch goes over its bytes by one statement at most, never by a lot: it may be committed on the event loop."""
+    some = statements(made, 6)
+    monkeypatch.setattr(sequencer, "MAX_BATCH_BYTES", 2 * len(some[0].normalised))
+    async with running(made) as log:
+        size = log.newest_head().size
+        outcomes = await enqueue(log, some, judged(log)).all()
+
+        assert places(outcomes) == list(range(size, size + 6))
+        assert [log.receipt_head(place).size - size for place in places(outcomes)] == [2, 2, 4, 4, 6, 6]

@@ -266,7 +266,8 @@ class Sequencer:
         while looked_up > 0 and size < MAX_BATCH_BYTES:
             unit = self._queue.take()
             if isinstance(unit, Together):
-                if not self._stays_together(unit.lot, known, now):
+                fits = size + unit.size <= MAX_BATCH_BYTES  # one statement more than fits is little, a lot is not
+                if not fits or not self._stays_together(unit.lot, known, now):
                     self._queue.take_apart(unit)
                     continue
             else:
