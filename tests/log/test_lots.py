@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.log.test_unique import signatures
 from tests.patience import PATIENCE
-from transparency.errors import JudgementStaleError, OverloadedError, StoreError, TransparencyError
+from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
 from transparency.log import queue, sequencer
 from transparency.log.candidate import Batch, Candidate, Lot, Place, Sequenced, Standing, Told
 from transparency.log.log import Log
@@ -151,13 +154,49 @@ async def test_a_judgement_that_holds_no_more_is_said_to_each(made: MadeLog, why
         assert log.newest_head().size == size
 
 
-async def test_a_lot_of_which_one_must_be_unique_is_decided_one_by_one(made: MadeLog) -> None:
-    """LEAF-7: in one lot, too, a second signature over the same bytes is refused."""
+async def test_in_a_lot_too_a_second_signature_over_the_same_bytes_is_refused_where_they_must_be_unique(
+    made: MadeLog,
+) -> None:
+    """LEAF-7, and what waits already is decided one by one from then on."""
     async with running(made) as log:
-        told = enqueue(log, statements(made, 3), judged(log, unique=True))
+        signed, (other,) = signatures(), statements(made, 1)
+        before = enqueue(log, [other, signed.first], judged(log), patient=True)
+        told = enqueue(log, [signed.second, signed.twin], judged(log, unique=True))
 
-        assert len(places(await told.all())) == 3
-        assert not told.batches
+        assert len(places(await before.all())) == 2
+        assert not before.batches
+        second, twin = await told.all()
+        assert isinstance(second, RefusedError)
+        assert len(places([twin])) == 1
+
+
+async def test_who_joined_a_lot_shares_the_place_of_its_own_when_the_lot_is_taken_apart(made: MadeLog) -> None:
+    async with running(made) as log:
+        some = statements(made, 3)
+        known = await log.register(some[0].normalised)
+        told = enqueue(log, some, judged(log), patient=True)
+        joined = [log.sequencer.submit(Candidate.of(each, judged(log), patient=True)) for each in (some[2], some[0])]
+        last, first = await asyncio.gather(*joined)
+
+        assert isinstance(first, Standing)
+        assert first.index == known.index
+        assert last.index == places((await told.all())[1:])[1]
+
+
+async def test_a_lot_behind_a_policy_is_judged_again_and_one_before_it_is_not(made: MadeLog) -> None:
+    """REG-21, REG-22: the policy ends its batch."""
+    async with running(made) as log:
+        size = log.newest_head().size
+        following = made.next_policy(log, lambda policy, entry: replace(policy, generation=2, previous=entry))
+        before = enqueue(log, statements(made, 2, b"before"), judged(log), patient=True)
+        updating = asyncio.ensure_future(log.update_policy(following))
+        while log.sequencer.waiting < 3:
+            await asyncio.sleep(0)
+        behind = enqueue(log, statements(made, 2, b"behind"), judged(log))
+
+        assert places(await before.all()) == [size, size + 1]
+        assert (await updating).index == size + 2
+        assert [type(outcome) for outcome in await behind.all()] == 2 * [JudgementStaleError]
 
 
 async def test_of_a_lot_for_which_there_is_not_room_enough_some_are_accepted(
@@ -207,3 +246,31 @@ async def test_a_lot_that_is_more_than_a_batch_may_hold_is_taken_apart(
 
         assert places(outcomes) == list(range(size, size + 6))
         assert [log.receipt_head(place).size - size for place in places(outcomes)] == [2, 2, 4, 4, 6, 6]
+
+
+async def test_who_was_told_that_the_log_has_failed_is_not_told_again_when_its_batch_was_kept(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another write fails, or the lead is lost, while a batch is being flushed; then the flush succeeds."""
+    log = Log.open(made.data, clock=made.clock)
+    await log.start()
+    store, flushing, go = log.opened.store, threading.Event(), threading.Event()
+    commit, released = store.commit, []
+
+    def slow(batch: Commit) -> None:
+        flushing.set()
+        assert go.wait(PATIENCE)
+        commit(batch)
+
+    monkeypatch.setattr(store, "commit", slow)
+    log.sequencer.on_published.append(released.append)
+    told = enqueue(log, statements(made, 3), judged(log))
+    assert await asyncio.to_thread(flushing.wait, PATIENCE)
+
+    log.sequencer.fail(StoreError("another write"))
+    go.set()
+    await log.stop()
+
+    assert [type(outcome) for outcome in await told.all()] == 3 * [StoreError]
+    assert not told.batches
+    assert not released

@@ -150,7 +150,7 @@ class Queue:
 
     def settled(self, unit: Unit) -> None:
         for new in unit.rows:
-            self._in_flight.pop(new.entry, None)  # it may have been stranded meanwhile
+            del self._in_flight[new.entry]
 
     def strand(self) -> list[Unit]:
         """All that is not settled; nothing is left."""

@@ -250,6 +250,8 @@ class Sequencer:
         except BaseException as error:
             self.fail(error)
             raise
+        if self.failed is not None:
+            return  # by another write, or the lead was lost, meanwhile: all of them were told, and are told once
         self._recent.add(new, first)
         self._release(batch, Batch(first, head, self._appender.newest_leaves, left), done, last)
         if len(self._recent) >= INDEX_EVERY and not self._recent.in_round:
