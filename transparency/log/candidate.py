@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -142,13 +142,17 @@ class Lot:
         self.apart = apart
         self.patient = patient
 
+    def each(self) -> Iterator[tuple[Candidate, Told]]:
+        """Its statements by themselves, and who is told of each."""
+        for number, new in enumerate(self.rows):
+            yield Candidate(new, self.judgement, patient=self.patient), self.apart(number)
+
 
 def enqueue_apart(enqueue: Callable[[Candidate, Told], None], lot: Lot) -> None:
     """Put each statement of a lot in a queue by *enqueue*; who is refused there is told so."""
-    for number, new in enumerate(lot.rows):
-        told = lot.apart(number)
+    for candidate, told in lot.each():
         try:
-            enqueue(Candidate(new, lot.judgement, patient=lot.patient), told)
+            enqueue(candidate, told)
         except TransparencyError as error:
             told(error)
 

@@ -102,7 +102,7 @@ class NodeSequencer:
             self._inner.enqueue(candidate, self._or_hand_over(candidate, told))
 
     def enqueue_lot(self, lot: Lot) -> None:
-        """Each by itself: who leads may change between two of them."""
+        """Each by itself: what is queued here when the lead is lost is handed over one by one."""
         enqueue_apart(self.enqueue, lot)
 
     def _or_hand_over(self, candidate: Candidate, told: Told) -> Told:

@@ -27,7 +27,7 @@ class Gathering:
         self._timer: asyncio.TimerHandle | None = None
 
     def joined(self, waiting: int, *, patient: bool) -> None:
-        """One more waits; with it there are so many."""
+        """One more waits, or a lot; with it there are so many."""
         if self.due or not patient or waiting >= ENOUGH:
             # Told again where it was due already: that may have been for somebody who is being committed by now.
             self.make_due()

@@ -78,11 +78,7 @@ class Together:
             single.tell(outcome)
 
     def taken_apart(self) -> list[Single]:
-        lot = self.lot
-        singles = [
-            Single(Candidate(new, lot.judgement, patient=lot.patient), [lot.apart(number)])
-            for number, new in enumerate(lot.rows)
-        ]
+        singles = [Single(candidate, [told]) for candidate, told in self.lot.each()]
         if self.others:
             by_entry = {single.candidate.new.entry: single for single in singles}
             for entry, told in self.others:
