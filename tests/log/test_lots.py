@@ -12,7 +12,14 @@ import pytest
 
 from tests.log.test_unique import signatures
 from tests.patience import PATIENCE
-from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
+from transparency.errors import (
+    JudgementStaleError,
+    NotFoundError,
+    OverloadedError,
+    RefusedError,
+    StoreError,
+    TransparencyError,
+)
 from transparency.log import queue, sequencer
 from transparency.log.candidate import Batch, Candidate, Lot, Place, Sequenced, Standing, Told
 from transparency.log.log import Log
@@ -190,8 +197,8 @@ async def test_a_lot_behind_a_policy_is_judged_again_and_one_before_it_is_not(ma
         following = made.next_policy(log, lambda policy, entry: replace(policy, generation=2, previous=entry))
         before = enqueue(log, statements(made, 2, b"before"), judged(log), patient=True)
         updating = asyncio.ensure_future(log.update_policy(following))
-        while log.sequencer.waiting < 3:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert log.sequencer.waiting == 3
         behind = enqueue(log, statements(made, 2, b"behind"), judged(log))
 
         assert places(await before.all()) == [size, size + 1]
@@ -255,7 +262,8 @@ async def test_who_was_told_that_the_log_has_failed_is_not_told_again_when_its_b
     log = Log.open(made.data, clock=made.clock)
     await log.start()
     store, flushing, go = log.opened.store, threading.Event(), threading.Event()
-    commit, released = store.commit, []
+    commit = store.commit
+    released: list[int] = []
 
     def slow(batch: Commit) -> None:
         flushing.set()
@@ -274,3 +282,15 @@ async def test_who_was_told_that_the_log_has_failed_is_not_told_again_when_its_b
     assert [type(outcome) for outcome in await told.all()] == 3 * [StoreError]
     assert not told.batches
     assert not released
+
+
+async def test_receipts_are_those_of_the_places_that_were_asked_for_or_none(made: MadeLog) -> None:
+    """One too few would give each that is told after it the receipt of another."""
+    async with running(made) as log:
+        told = enqueue(log, statements(made, 3), judged(log))
+        first, *_ = places(await told.all())
+        (batch,) = told.batches
+
+        for index, count in ((first - 1, 1), (first + 1, 3), (first + 3, 1)):
+            with pytest.raises(NotFoundError):
+                log.receipts_of(batch, index, count)

@@ -73,6 +73,8 @@ class Receipts:
             paths = batch_paths(batch.first, batch.leaves, batch.left, PATH_MARK)
             batch.receipts = inclusion_receipts(batch.head, batch.first, paths)
         start = index - batch.first
+        if not 0 <= start <= len(batch.receipts) - count:  # a slice would give fewer, or others
+            raise NotFoundError(f"the batch from index {batch.first} on does not hold {count} entries from {index} on")
         return batch.receipts[start : start + count]
 
     def consistency(self, old_size: int, head: SignedHead) -> bytes:
