@@ -16,7 +16,7 @@ import pytest
 from tests.patience import PATIENCE
 from tests.server.served import ISS
 from tests.server.test_worker_processes import Service, lost, running, workers_of
-from transparency.server.balance import Balance, Share
+from transparency.server.balance import TO_DESK, Balance, Share
 from transparency.statements.statement import Statement, sign_statement
 
 
@@ -50,6 +50,46 @@ def test_who_has_a_batch_passes_the_next_on_to_one_that_has_fewer(balance: Balan
     assert seen == [None, second_place, None, None, second_place, None]
 
 
+def test_the_first_connection_is_the_owners_and_only_while_nobody_has_any(balance: Balance) -> None:
+    (_, first), (_, second) = shares_of(balance, 2)
+    own = balance.own_share()
+    seen = [second.connections.pass_on()]
+    own.connections.begin()
+    seen.append(first.connections.pass_on())
+    first.connections.begin()
+    own.connections.end()
+    seen.append(second.connections.pass_on())
+    first.connections.end()
+    seen.append(first.connections.pass_on())
+
+    assert seen == [TO_DESK, None, None, TO_DESK]
+
+
+def test_the_owner_gives_its_connection_away_when_a_worker_has_one(balance: Balance) -> None:
+    (_, first), (second_place, _) = shares_of(balance, 2)
+    own = balance.own_share()
+    own.connections.begin()
+
+    assert own.connections.pass_on() is None
+    first.connections.begin()
+    assert own.connections.pass_on() == second_place
+
+
+def test_the_owner_gives_batches_to_the_worker_with_the_fewest(balance: Balance) -> None:
+    (_, first), (second_place, second) = shares_of(balance, 2)
+    first.batches.begin()
+    own = balance.own_share()
+
+    assert own.batches.pass_on() == second_place
+    second.batches.begin()
+    second.batches.begin()
+    assert own.batches.pass_on() != second_place
+
+
+def test_where_no_worker_is_the_owner_takes_a_batch_itself(balance: Balance) -> None:
+    assert balance.own_share().batches.pass_on() is None
+
+
 def test_batches_and_connections_are_counted_apart(balance: Balance) -> None:
     (_, first), (second_place, second) = shares_of(balance, 2)
     first.batches.begin()
@@ -63,6 +103,7 @@ def test_batches_and_connections_are_counted_apart(balance: Balance) -> None:
 def test_of_a_crowd_that_comes_at_once_the_others_get_their_part_and_no_more(balance: Balance) -> None:
     """None that is passed on has arrived yet."""
     (first_place, first), *others = shares_of(balance, 3)
+    assert first.connections.pass_on() == TO_DESK
     went = []
     for _ in range(30):
         place = first.connections.pass_on()

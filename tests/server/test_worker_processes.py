@@ -242,7 +242,8 @@ async def registered(site: Served, statement: bytes) -> Reply:
 
 async def _posted(site: Served, statement: bytes) -> Reply | None:
     try:
-        return await site.post(statement)
+        # A connection for one request stays with the worker that took it.
+        return await site.post(statement, Connection="close")
     except aiohttp.ClientError:  # the connection of the one that was killed
         return None
 

@@ -6,8 +6,11 @@ that keep their connections, one worker had twice as many as the other. So a wor
 which statements come, passes the next one on, as it is and with what was read of it, to one that has fewer
 (server/worker.py; by way of the owner, who has a line to each).
 
-A page of shared memory, two numbers for each worker. Each writes its own alone, and the owner for one that has ended;
-a number that is read while it changes is an old one or a new one, and nothing follows but a batch in the other place.
+The owner of the log serves one connection itself, while no worker has any (server/own_desk.py).
+
+A page of shared memory: two numbers for each worker, one for the owner's own connections. Each writes its own alone,
+and the owner for one that has ended; a number that is read while it changes is an old one or a new one, and nothing
+follows but a batch in the other place.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ import mmap
 import struct
 import tempfile
 import time
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 # For whom a connection is that a worker sends away: the place of another worker, or the owner.
 TO: Final = struct.Struct("<H")
 TO_OWNER: Final = 0xFFFF
+# The owner as one who registers, not as one who answers everything else.
+TO_DESK: Final = 0xFFFE
 _NUMBER: Final = struct.Struct("<I")
 # Of each worker: its batches, in the first half of the page, and its connections, in the second.
 _KINDS: Final = 2
@@ -35,8 +40,9 @@ class Balance:
 
     def __init__(self, workers: int) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
-        self._file.truncate(_KINDS * workers * _NUMBER.size)
-        self._memory = mmap.mmap(self._file.fileno(), _KINDS * workers * _NUMBER.size)
+        size = (_KINDS * workers + 1) * _NUMBER.size
+        self._file.truncate(size)
+        self._memory = mmap.mmap(self._file.fileno(), size)
         self._workers = workers
         self._free = list(range(workers))
         for place in self._free:
@@ -55,6 +61,9 @@ class Balance:
         self._put_absent(place)
         self._free.append(place)
 
+    def own_share(self) -> OwnShare:
+        return OwnShare(self._memory, self._workers)
+
     def close(self) -> None:
         self._memory.close()
         self._file.close()
@@ -72,7 +81,7 @@ class Share:
         workers = len(memory) // _NUMBER.size // _KINDS
         self.batches = Number(memory, 0, workers, place)
         # Those on which statements come one by one.
-        self.connections = Number(memory, workers, workers, place)
+        self.connections = ConnectionNumber(memory, workers, workers, place)
 
     def enter(self) -> None:
         """It is there: it can take what others pass on."""
@@ -80,8 +89,30 @@ class Share:
         self.connections.put(0)
 
 
+class Counted(Protocol):
+    """What a connection needs of these: it is counted, and goes elsewhere."""
+
+    @property
+    def insists(self) -> bool:
+        """Whether also one that was passed on before is passed on again."""
+
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def pass_on(self) -> int | None:
+        """Who should have the next, if that is another: then it is counted as that one's."""
+
+
+class Shared(Protocol):
+    @property
+    def batches(self) -> Counted: ...
+    @property
+    def connections(self) -> Counted: ...
+
+
 class Number:
     """A worker's own number of one kind, and the sight of the others'."""
+
+    insists = False
 
     def __init__(self, memory: mmap.mmap, first: int, workers: int, place: int) -> None:
         self._memory = memory
@@ -99,7 +130,6 @@ class Number:
         self.put(self._own - 1)
 
     def pass_on(self) -> int | None:
-        """Who should have the next, if that is another: then it is counted as that one's."""
         numbers = list(self._numbers.unpack_from(self._memory, self._first))
         # A crowd of clients comes in one turn of the event loop: before any that is passed on has arrived.
         now = time.monotonic()
@@ -118,3 +148,80 @@ class Number:
     def put(self, number: int) -> None:
         self._own = number
         _NUMBER.pack_into(self._memory, self._at, number)
+
+
+class ConnectionNumber(Number):
+    """The first goes to the owner itself, if nobody has any."""
+
+    def __init__(self, memory: mmap.mmap, first: int, workers: int, place: int) -> None:
+        super().__init__(memory, first, workers, place)
+        self._desk = _KINDS * workers * _NUMBER.size
+        self._promised_to_desk = 0.0
+
+    def pass_on(self) -> int | None:
+        if self._own == 0 and self._is_first():
+            self._promised_to_desk = time.monotonic() + _ARRIVES_SECONDS
+            return TO_DESK
+        return super().pass_on()
+
+    def _is_first(self) -> bool:
+        numbers = self._numbers.unpack_from(self._memory, self._first)
+        if any(number not in (0, _ABSENT) for number in numbers) or time.monotonic() < self._promised_to_desk:
+            return False
+        return bool(_NUMBER.unpack_from(self._memory, self._desk) == (0,))
+
+
+class OwnShare:
+    """The owner's: its connection goes to a worker as soon as one of those has any, and every batch does."""
+
+    def __init__(self, memory: mmap.mmap, workers: int) -> None:
+        self.batches = OwnBatches(memory, workers)
+        self.connections = OwnConnections(memory, workers)
+
+
+class OwnConnections:
+    insists = True
+
+    def __init__(self, memory: mmap.mmap, workers: int) -> None:
+        self._memory = memory
+        self._numbers = struct.Struct(f"<{workers}I")
+        self._first = workers * _NUMBER.size
+        self._at = _KINDS * workers * _NUMBER.size
+        self._own = 0
+
+    def begin(self) -> None:
+        self._put(self._own + 1)
+
+    def end(self) -> None:
+        self._put(self._own - 1)
+
+    def pass_on(self) -> int | None:
+        numbers = self._numbers.unpack_from(self._memory, self._first)
+        if all(number in (0, _ABSENT) for number in numbers):
+            return None
+        return numbers.index(min(numbers))
+
+    def _put(self, number: int) -> None:
+        self._own = number
+        _NUMBER.pack_into(self._memory, self._at, number)
+
+
+class OwnBatches:
+    """Signatures by the thousand are nothing for the one process that all wait for."""
+
+    insists = True
+
+    def __init__(self, memory: mmap.mmap, workers: int) -> None:
+        self._memory = memory
+        self._numbers = struct.Struct(f"<{workers}I")
+
+    def begin(self) -> None:
+        """Nobody else took it: it is not counted."""
+
+    def end(self) -> None:
+        """As above."""
+
+    def pass_on(self) -> int | None:
+        numbers = self._numbers.unpack_from(self._memory, 0)
+        least = min(numbers)
+        return None if least == _ABSENT else numbers.index(least)

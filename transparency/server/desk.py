@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -16,12 +17,12 @@ from transparency.errors import StoreError
 from transparency.log.answers import Accepted
 from transparency.server import media
 from transparency.server.access import Client, authorise, identify_by
-from transparency.server.balance import Share
+from transparency.server.balance import Shared
 from transparency.server.connections import Connections
 from transparency.server.limits import RateLimiter
 from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
 from transparency.server.registrar import Receipted, Registrar
-from transparency.server.settings import ServerSettings
+from transparency.server.settings import BODY_GRACE_SECONDS, ServerSettings
 from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore
 from transparency.server.unexpected import log_unexpected
@@ -51,7 +52,7 @@ class Desk:
     # Takes a socket with what was read of it to the owner of the log, or to the worker of a place; False where that is
     # not possible.
     hand_over: Callable[[int, bytes, int], bool]
-    share: Share
+    share: Shared
     lines: logging.Logger | None = None
     tally: Tally = field(default_factory=Tally)
     # Requests that were refused here, by client and its own rate: the owner counts them too.
@@ -136,6 +137,18 @@ class Desk:
             if entry is not None and status < FIRST_ERROR:
                 line["entry"] = entry_id(entry)
             self.lines.info(json.dumps(line, separators=(",", ":")))
+
+
+async def drained(desk: Desk, within: float, more: Callable[[], bool] = lambda: False) -> None:
+    """Who waits for an answer gets it; who is still sending has a moment. *more*: there is more to wait for."""
+    desk.stopping = True
+    clock = asyncio.get_running_loop().time
+    begun = now = clock()
+    while (desk.connections.total or more()) and now < begun + within:
+        desk.grace_over = now >= begun + BODY_GRACE_SECONDS
+        desk.connections.look()
+        now = clock()
+        await asyncio.sleep(0.02)
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ can pile up; the sequencer's own bound is what answers 503.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, cast
@@ -47,6 +47,10 @@ class Hub:
 
     def link(self, on_ready: Callable[[], None]) -> Link:
         return Link(self, on_ready, self._service.settings.slow_after)
+
+    @property
+    def service(self) -> Service:
+        return self._service
 
     def joined(self, link: Link) -> None:
         self._links.add(link)
@@ -118,6 +122,10 @@ class Hub:
     def count(self, told: list[Any]) -> None:
         tally, spent = told
         self._service.metrics.tally.add(tally)
+        self.spend(spent)
+
+    def spend(self, spent: Iterable[tuple[str, int, int | None]]) -> None:
+        """Requests that were refused before they came here, by client and its own rate."""
         for client, number, rate in spent:
             self._service.limiter.spend(client, number, rate)
 
@@ -200,13 +208,14 @@ class Link(asyncio.Protocol):
         self.heard = True
         try:
             for kind, value in self._reader.feed(data):
-                self._heard(kind, value)
+                self.take_up(kind, value)
         except (MalformedError, TypeError, ValueError) as error:
             # Not a worker of ours any more. It is ended, and another takes its place.
             log_unexpected("what a worker sent", error)
             self.abort()
 
-    def _heard(self, kind: int, value: object) -> None:
+    def take_up(self, kind: int, value: object) -> None:
+        """What its worker said."""
         match kind:
             case Kind.HANDED:
                 for sheaf in cast("list[list[Any]]", value):
@@ -220,6 +229,11 @@ class Link(asyncio.Protocol):
                 self._on_ready()
             case _:
                 raise MalformedError("a kind of frame that workers do not send")
+
+    @property
+    def alive(self) -> bool:
+        """Whether somebody waits for answers at the other end."""
+        return self._transport is not None
 
     def stop(self) -> None:
         self.say(Kind.STOP)
@@ -256,7 +270,7 @@ class Link(asyncio.Protocol):
         if self._waiting:
             oldest = next(iter(self._waiting.values()))[0]
             loop.call_later(max(oldest - late, 0.0), self._look)
-        if slow and self._transport is not None:
+        if slow and self.alive:
             self._hub.slow(self, slow)
 
     def registered(self, numbers: Sequence[int], receipts: Sequence[bytes]) -> None:

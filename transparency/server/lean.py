@@ -17,7 +17,7 @@ import time
 from typing import cast
 
 from transparency.server.access import Client
-from transparency.server.balance import TO_OWNER, Number
+from transparency.server.balance import TO_OWNER, Counted
 from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
@@ -97,7 +97,7 @@ class LeanConnection(asyncio.Protocol):
             self._since = asyncio.get_running_loop().time()
         self._held += data
         if len(self._held) > MAX_AHEAD:
-            self._stop_reading()
+            self.hold_back(reading=False)
         if not self._busy and not self._paused:
             self._advance()
 
@@ -198,12 +198,8 @@ class LeanConnection(asyncio.Protocol):
         if len(self._held) < end:
             self._hold(len(self._held))
             return
-        if not self._settled:
-            # A connection for one request stays where it is.
-            if not head.close and self._goes_elsewhere(self._desk.share.connections):
-                return
-            self._settled = True
-            self._desk.share.connections.begin()
+        if not self._stays(head):
+            return
         body = bytes(self._held[self._body_at : end])
         del self._held[:end]
         self._hold(0)
@@ -211,7 +207,8 @@ class LeanConnection(asyncio.Protocol):
 
     def _begin_whole(self, data: bytes) -> bool:
         """Begin with a request that came in one piece, as nearly all do but the first; whether it is one of those."""
-        if not self._settled:
+        number = self._desk.share.connections
+        if not self._settled or (number.insists and number.pass_on() is not None):
             return False
         end = data.find(END)
         if not 0 <= end <= self._desk.settings.max_header_bytes or self._wire is None or self._wire.is_closing():
@@ -224,9 +221,19 @@ class LeanConnection(asyncio.Protocol):
         self._begin(head, data[end:])
         return True
 
-    def _goes_elsewhere(self, number: Number) -> bool:
-        """Whether the connection was passed on to a worker that has fewer. One that cannot leave is served here."""
-        if self._adopted or self._desk.stopping or len(self._held) > MAX_AHEAD:
+    def _stays(self, head: Head) -> bool:
+        """Whether it is served here: then it counts as one that is. One for a single request stays where it came."""
+        number = self._desk.share.connections
+        if (number.insists or not (self._settled or head.close)) and self._goes_elsewhere(number):
+            return False
+        if not self._settled:
+            self._settled = True
+            number.begin()
+        return True
+
+    def _goes_elsewhere(self, number: Counted) -> bool:
+        """Whether the connection was passed on to one who has fewer. One that cannot leave is served here."""
+        if (self._adopted and not number.insists) or self._desk.stopping or len(self._held) > MAX_AHEAD:
             return False
         place = number.pass_on()
         return place is not None and self._leaves_for(place)
@@ -292,7 +299,7 @@ class LeanConnection(asyncio.Protocol):
             self._close()
         elif not self._paused:
             if not self._reading and len(self._held) <= MAX_AHEAD:
-                self._resume_reading()
+                self.hold_back(reading=True)
             if self._held:
                 # Not at once: who sends a thousand requests ahead, all of them refused, would have us a thousand deep.
                 asyncio.get_running_loop().call_soon(self._advance)
@@ -332,27 +339,16 @@ class LeanConnection(asyncio.Protocol):
         return not self._paused
 
     def hold_back(self, *, reading: bool) -> None:
-        """Whether to take more of a batch."""
-        if reading:
-            self._resume_reading()
-        else:
-            self._stop_reading()
+        """Whether to take more of what the client sends."""
+        if self._reading is not reading and self._wire is not None and not self._wire.is_closing():
+            self._reading = reading
+            (self._wire.resume_reading if reading else self._wire.pause_reading)()
 
     def put_back(self, data: bytes) -> None:
         """What came behind a batch: the next request."""
         self._held[:0] = data
 
     # -- reading and ending --------------------------------------------------------------------------------------
-
-    def _stop_reading(self) -> None:
-        if self._reading and self._wire is not None and not self._wire.is_closing():
-            self._reading = False
-            self._wire.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if not self._reading and self._wire is not None and not self._wire.is_closing():
-            self._reading = True
-            self._wire.resume_reading()
 
     def _hold(self, size: int) -> None:
         """Large incomplete bodies have a budget together."""
@@ -370,7 +366,7 @@ class LeanConnection(asyncio.Protocol):
             if self._ended or not self._wire.can_write_eof():
                 self._wire.close()
             else:
-                self._resume_reading()
+                self.hold_back(reading=True)
                 self._wire.write_eof()
 
     def _hand_over(self) -> None:
@@ -388,7 +384,7 @@ class LeanConnection(asyncio.Protocol):
         if not self._desk.hand_over(descriptor, bytes(self._held), to):
             return False
         self._held.clear()
-        self._stop_reading()
+        self.hold_back(reading=False)
         self._closing_since = asyncio.get_running_loop().time()
         # Only this descriptor is closed: the connection lives on with the other.
         wire.close()

@@ -92,7 +92,7 @@ async def listening(
         try:
             await service.publisher.start()
             access = Folder(log.data).access
-            crew = (lambda site: Workers(service, site, access, settings.workers)) if settings.workers else None
+            crew = (lambda site: Workers(service, site, access, settings.workers, lines)) if settings.workers else None
             async with on_a_socket(runner, settings, service.bodies, stopping, crew) as url:
                 yield service, url
         finally:

@@ -25,7 +25,7 @@ from transparency.server.acceptor import Acceptor, address_of
 from transparency.server.access_target import access_log
 from transparency.server.balance import TO, TO_OWNER, Share
 from transparency.server.connections import LOOK_SECONDS, Connections
-from transparency.server.desk import Desk
+from transparency.server.desk import Desk, drained
 from transparency.server.frames import FrameReader, frame
 from transparency.server.garbage import collect_rarely
 from transparency.server.handing import Kind, Receipts
@@ -33,7 +33,7 @@ from transparency.server.lean import LeanConnection
 from transparency.server.limits import RateLimiter
 from transparency.server.packets import receive
 from transparency.server.registrar import RemoteRegistrar
-from transparency.server.settings import BODY_GRACE_SECONDS, BODY_MARGIN, ServerSettings
+from transparency.server.settings import BODY_MARGIN, ServerSettings
 from transparency.server.tokens import TokenStore
 from transparency.server.unexpected import log_unexpected
 
@@ -183,13 +183,7 @@ class Worker(asyncio.Protocol):
     async def drain(self) -> None:
         """Nobody is let in any more; who waits for an answer gets it."""
         self.acceptor.stop()
-        self.desk.stopping = True
-        begun = now = asyncio.get_running_loop().time()
-        while (self.desk.connections.total or self._handing) and now < begun + self._settings.drain_timeout:
-            self.desk.grace_over = now >= begun + BODY_GRACE_SECONDS
-            self.desk.connections.look()
-            now = asyncio.get_running_loop().time()
-            await asyncio.sleep(0.02)
+        await drained(self.desk, self._settings.drain_timeout, lambda: bool(self._handing))
 
 
 async def run(settings: ServerSettings, access: Path, stream: int, packets: int, share: Share) -> int:

@@ -27,8 +27,9 @@ import cbor2
 from transparency.errors import WorkersError
 from transparency.log.waiting import is_set_within
 from transparency.server.acceptor import address_of
-from transparency.server.balance import TO, TO_OWNER, Balance
+from transparency.server.balance import TO, TO_DESK, TO_OWNER, Balance
 from transparency.server.hub import Hub, Link
+from transparency.server.own_desk import OwnDesk
 from transparency.server.packets import MAX_PACKET, receive
 from transparency.server.runner import Site
 from transparency.server.service import Service
@@ -55,13 +56,16 @@ MAX_PAUSE_SECONDS = 2.0
 class Workers:
     """Owner: the event loop's thread."""
 
-    def __init__(self, service: Service, site: Site, access: Path, count: int) -> None:
+    def __init__(
+        self, service: Service, site: Site, access: Path, count: int, lines: logging.Logger | None = None
+    ) -> None:
         self._service = service
         self._site = site
         self._access = access
         self._count = count
         self._hub = Hub(service)
         self._balance = Balance(count)
+        self._desk = OwnDesk(self._hub, self._share(), self._balance.own_share(), site.adopt, self._pass_on, lines)
         # To each that serves, by its place.
         self._packets: dict[int, socket.socket] = {}
         self._watching: set[asyncio.Task[None]] = set()
@@ -93,6 +97,7 @@ class Workers:
             self._looking.cancel()
         for link in self._processes.values():
             link.stop()
+        await self._desk.stop()
         if self._watching:
             _, late = await asyncio.wait(self._watching, timeout=self._service.settings.drain_timeout + 1.0)
             if late:
@@ -177,7 +182,10 @@ class Workers:
             asyncio.get_running_loop().remove_reader(packets)
         for data, accepted in found:
             (to,), begun = TO.unpack_from(data), data[TO.size :]
-            if to != TO_OWNER and self._pass_on(accepted, to, begun):
+            if to == TO_DESK and not self._stopping.is_set():
+                self._desk.take(accepted, begun)
+                continue
+            if to not in (TO_OWNER, TO_DESK) and self._pass_on(accepted, to, begun):
                 continue
             address = address_of(accepted)
             if address is None:
@@ -201,6 +209,7 @@ class Workers:
         silences: dict[asyncio.subprocess.Process, int] = {}
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            self._hub.spend(self._desk.spent())
             # Counted, not timed: when all of us were suspended together, that is one look without a word.
             silences = {
                 process: 0 if link.heard else silences.get(process, 0) + 1 for process, link in self._processes.items()

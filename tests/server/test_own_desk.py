@@ -1,0 +1,161 @@
+"""The owner of a log with workers serves a lone connection itself, and answers exactly what a worker would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import cbor2
+import pytest
+
+from tests.patience import PATIENCE
+from tests.server.served import Reply, Served, parse_raw, served
+from tests.server.test_worker_processes import end_all_workers, registered
+from transparency.server.own_desk import OwnDesk
+from transparency.statements.receipt import Receipt
+from transparency.statements.statement import Statement
+
+
+class Watched:
+    """How many connections came to the owner's own desk."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        take = OwnDesk.take
+
+        def counted(desk: OwnDesk, *arguments: object) -> None:
+            self.taken += 1
+            take(desk, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(OwnDesk, "take", counted)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+@pytest.fixture
+async def site(tmp_path: Path, watched: Watched) -> AsyncIterator[Served]:
+    del watched
+    async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1) as made:
+        yield made
+
+
+class Line:
+    """One connection, held open."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def to(cls, site: Served) -> Line:
+        return cls(*await asyncio.open_connection("127.0.0.1", site.port))
+
+    async def ask(self, head: str, body: bytes = b"") -> Reply:
+        self._writer.write(f"{head}\r\nHost: log.example\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        return parse_raw(answer + await self._reader.readexactly(int(length.partition(b":")[2])))
+
+    async def register(self, statement: bytes) -> Reply:
+        return await self.ask("POST /entries HTTP/1.1\r\nContent-Type: application/cose", statement)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def test_a_lone_connection_is_served_by_the_owner(site: Served, watched: Watched) -> None:
+    lone = await Line.to(site)
+    statement = site.statement(b"alone")
+    reply = await lone.register(statement)
+    await end_all_workers()
+    again = await lone.register(site.statement(b"nobody but the owner is there"))
+
+    assert [reply.status, again.status] == [201, 201]
+    assert watched.taken == 1
+    entry = Statement.from_bytes(statement).entry
+    assert reply.headers["Location"] == f"http://log.example/entries/{Statement.from_bytes(statement).entry_id}"
+    found = site.log.lookup(entry)
+    assert Receipt.from_bytes(reply.body).inclusion[0].index == found.index  # type: ignore[union-attr]
+    lone.close()
+
+
+async def test_it_goes_to_a_worker_when_another_has_come(site: Served, watched: Watched) -> None:
+    """Who has it shows when the worker is killed: its connections end."""
+    lone, other = await Line.to(site), await Line.to(site)
+    statuses = [
+        (await line.register(site.statement(b"%d" % number))).status
+        for number, line in enumerate([lone, other, lone, lone, other])
+    ]
+    await end_all_workers()
+
+    assert statuses == 5 * [201]
+    assert watched.taken == 1
+    for line in (lone, other):
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await line.register(site.statement(b"to a worker that is gone"))
+        line.close()
+
+
+async def test_what_is_refused_is_answered_with_a_problem_and_counted(site: Served, watched: Watched) -> None:
+    lone = await Line.to(site)
+    await lone.register(site.statement(b"first"))
+    malformed = await lone.register(b"\xd2\x80")
+    await site.remove_issuer()
+    refused = await lone.register(site.statement(b"by a stranger"))
+    known = await lone.register(site.statement(b"first"))
+
+    assert [malformed.status, refused.status, known.status] == [400, 400, 201]
+    assert cbor2.loads(refused.body)
+    assert watched.taken == 1
+    answers = site.service.metrics.tally.answers
+    assert answers["/entries", "POST", 400] == 2
+    assert answers["/entries", "POST", 201] == 2
+    lone.close()
+
+
+async def test_anything_else_on_its_connection_is_answered_by_the_application(site: Served) -> None:
+    lone = await Line.to(site)
+    assert (await lone.register(site.statement(b"first"))).status == 201
+
+    assert (await lone.ask("GET /healthz HTTP/1.1")).status == 200
+    assert (await lone.register(site.statement(b"second"))).status == 201
+    lone.close()
+
+
+async def test_a_batch_on_its_connection_goes_to_a_worker(site: Served, watched: Watched) -> None:
+    lone = await Line.to(site)
+    assert (await lone.register(site.statement(b"first"))).status == 201
+    await end_all_workers()
+    later = await registered(site, site.statement(b"when there is a worker again"))
+    assert later.status == 201
+    assert (await lone.register(site.statement(b"the connection is still there"))).status == 201
+
+    body = site.statement(b"one") + site.statement(b"two")
+    lone._writer.write(
+        b"POST /entries/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/cbor-seq\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body) + body
+    )
+    answer = await lone._reader.readuntil(b"0\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert watched.taken == 1
+    assert site.service.metrics.tally.answers.get(("/entries/batch", "POST", 200)) is None, "a worker counts it later"
+    lone.close()
+
+
+async def test_a_stop_answers_what_the_owner_has_taken(tmp_path: Path, watched: Watched) -> None:
+    async with asyncio.timeout(PATIENCE):
+        async with served(tmp_path, workers=1) as site:
+            lone = await Line.to(site)
+            await lone.register(site.statement(b"first"))
+            asking = asyncio.ensure_future(lone.register(site.statement(b"last")))
+            await asyncio.sleep(0.005)
+        reply = await asking
+
+    assert reply.status in (201, 503)
+    assert watched.taken == 1
+    lone.close()

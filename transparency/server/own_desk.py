@@ -1,0 +1,138 @@
+"""The owner's own desk: one connection that the owner of the log serves itself, as a worker would.
+
+A lone client's request is read, judged, sequenced and answered within one process: between two it would wait for both
+of them to wake, twice. So the first connection that comes while no worker has any is passed on to here, and goes to a
+worker with its next request when another has come (server/balance.py): the one process that everybody waits for checks
+signatures only while nobody else waits for it. Batches always go to a worker.
+
+Everything is as it is there: the connection (server/lean.py), the registrar (server/registrar.py), and the link to the
+hub (server/hub.py), but that what is said over it is a call.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+
+from transparency.server.acceptor import Acceptor, address_of
+from transparency.server.balance import TO_OWNER, Shared
+from transparency.server.connections import LOOK_SECONDS, Connections
+from transparency.server.desk import Desk, drained
+from transparency.server.handing import Kind, Receipts
+from transparency.server.hub import Hub, Link
+from transparency.server.lean import LeanConnection
+from transparency.server.limits import RateLimiter
+from transparency.server.registrar import RemoteRegistrar
+from transparency.server.settings import BODY_MARGIN, ServerSettings
+
+Adopt = Callable[[socket.socket, str, bytes], None]
+"""Takes a connection on which something else is asked, with what was read of it."""
+PassOn = Callable[[socket.socket, int, bytes], bool]
+"""Takes a connection to the worker of a place; False if nobody is there."""
+
+
+class OwnLink(Link):
+    """A link whose other end is in this process."""
+
+    def __init__(self, hub: Hub, limits: Callable[[int | None], bool]) -> None:
+        super().__init__(hub, lambda: None, hub.service.settings.slow_after)
+        self.registrar = RemoteRegistrar(self.take_up, limits, BODY_MARGIN)
+        hub.joined(self)
+
+    @property
+    def alive(self) -> bool:
+        return True
+
+    def say(self, kind: Kind, value: object = None) -> None:
+        match kind, value:
+            case Kind.RECEIPTS, Receipts():
+                self.registrar.heard_receipts(value)
+            case Kind.ANSWERS, list():
+                self.registrar.heard(value)
+            case Kind.IN_FORCE, list():
+                self.registrar.put_in_force(*value)
+            case _:
+                raise ValueError(f"nobody here is told {kind.name}")
+
+
+class OwnDesk:
+    """Owner: the event loop of the process that owns the log."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        settings: ServerSettings,
+        share: Shared,
+        adopt: Adopt,
+        pass_on: PassOn,
+        lines: logging.Logger | None,
+    ) -> None:
+        self._settings = settings
+        self._adopt = adopt
+        self._pass_on = pass_on
+        service = hub.service
+        # Beside the limiter of the service, which counts for all: as with a worker.
+        limiter = RateLimiter(
+            settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=time.monotonic
+        )
+        self._desk = Desk(
+            OwnLink(hub, limiter.limits).registrar,
+            settings,
+            service.tokens,
+            limiter,
+            Connections(
+                most=settings.max_connections,
+                most_per_address=settings.max_connections_per_address,
+                most_unsent=settings.max_unsent_bytes,
+                grace=settings.connection_grace,
+                every=min(LOOK_SECONDS, settings.header_timeout / 4, settings.send_timeout / 4),
+            ),
+            self._hand_over,
+            share,
+            lines,
+            service.metrics.tally,
+        )
+        self._acceptor = Acceptor(self._admit, at_once=1)
+
+    def take(self, accepted: socket.socket, begun: bytes) -> None:
+        """A connection that a worker passed on, and what it read of it."""
+        address = address_of(accepted)
+        if address is None:
+            accepted.close()
+        else:
+            self._acceptor.take(accepted, address, begun)
+
+    async def stop(self) -> None:
+        """Who waits for an answer gets it."""
+        self._acceptor.stop()
+        await drained(self._desk, self._settings.drain_timeout)
+        self._desk.connections.close()
+
+    def spent(self) -> list[tuple[str, int, int | None]]:
+        """Requests that were refused here since the last time: client, number, that client's own rate."""
+        spent = [(client, number, rate) for (client, rate), number in self._desk.spent.items()]
+        self._desk.spent.clear()
+        return spent
+
+    def _admit(self, client: str) -> LeanConnection | None:
+        if not self._desk.connections.admit(client):
+            return None
+        connection = LeanConnection(self._desk, client)
+        self._desk.connections.add(connection)
+        return connection
+
+    def _hand_over(self, descriptor: int, begun: bytes, to: int) -> bool:
+        leaving = socket.socket(fileno=descriptor)
+        if to != TO_OWNER:
+            if self._pass_on(leaving, to, begun):
+                return True
+            leaving.close()
+            return False
+        address = address_of(leaving)
+        if address is None:
+            leaving.close()
+        else:
+            self._adopt(leaving, address, begun)
+        return True
