@@ -62,7 +62,8 @@ class Balance:
         self._free.append(place)
 
     def own_share(self) -> OwnShare:
-        return OwnShare(self._memory, self._workers)
+        """Of a memory map of its own: a connection may end when this is closed."""
+        return OwnShare(mmap.mmap(self._file.fileno(), 0), self._workers)
 
     def close(self) -> None:
         self._memory.close()

@@ -97,7 +97,11 @@ class Workers:
             self._looking.cancel()
         for link in self._processes.values():
             link.stop()
-        await self._desk.stop()
+        # Both have the same time, and have it at once.
+        await asyncio.gather(self._desk.stop(), self._all_ended())
+        self._balance.close()
+
+    async def _all_ended(self) -> None:
         if self._watching:
             _, late = await asyncio.wait(self._watching, timeout=self._service.settings.drain_timeout + 1.0)
             if late:
@@ -105,7 +109,6 @@ class Workers:
                     with contextlib.suppress(ProcessLookupError):
                         process.kill()
                 await asyncio.wait(late)
-        self._balance.close()
 
     @property
     def pids(self) -> list[int]:
