@@ -268,6 +268,12 @@ def test_rows_that_have_left_the_intake_are_not_looked_at_again_with_every_readi
     assert plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"] < 30
 
 
+def test_a_reader_does_not_have_its_queries_compiled(url: str) -> None:
+    """Before PostgreSQL 18 a scan that is off costs ten thousand millions, and what costs that much is compiled."""
+    with closing(PostgresStore(url)) as store:
+        assert store._one("SELECT current_setting('enable_seqscan'), current_setting('jit')") == ("off", "off")
+
+
 # -- commits in doubt --------------------------------------------------------------------------------------------------
 
 
