@@ -268,6 +268,15 @@ def test_rows_that_have_left_the_intake_are_not_looked_at_again_with_every_readi
     assert plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"] < 30
 
 
+def test_what_the_caller_has_already_is_looked_up_and_not_gone_through_for_each_row(url: str) -> None:
+    """With 5,000 rows under way that was 12 million comparisons, and 0.3 seconds, with every bell."""
+    with closing(PostgresStore(url)) as store:
+        for mode in ("force_custom_plan", "force_generic_plan"):
+            store._reader.execute(f"SET plan_cache_mode = {mode}")
+            (plan,) = store._one(f"EXPLAIN (FORMAT JSON) {postgres_intake.PENDING}", (-1, [b"one"], 2**20)) or ()
+            assert "hashed SubPlan" in str(plan)
+
+
 def test_a_reader_does_not_have_its_queries_compiled(url: str) -> None:
     """Before PostgreSQL 18 a scan that is off costs ten thousand millions, and what costs that much is compiled."""
     with closing(PostgresStore(url)) as store:

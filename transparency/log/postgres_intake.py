@@ -34,12 +34,13 @@ _ADD: Final = f"""
 _LOCKED: Final = "SELECT entry FROM intake WHERE entry = ANY(%b) ORDER BY entry FOR UPDATE"
 PAGE: Final = 256
 # One statement, not a cursor: BEGIN, DECLARE, FETCH, CLOSE and COMMIT cost more than what they read. How long a value
-# is stands beside it, so that only those that are sent are read whole.
+# is stands beside it, so that only those that are sent are read whole. The rows to leave out are a query of their own,
+# of which the server makes a table to look each row up in: an array that is a parameter it would go through for each.
 PENDING: Final = f"""
     SELECT {INTAKE_COLUMNS}, place FROM (
         SELECT *, sum(length(statement) + length(collateral)) OVER (ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING
                                                                     AND 1 PRECEDING) AS before
-        FROM (SELECT * FROM intake WHERE failed IS NULL AND place > %s AND entry <> ALL (%b::bytea[])
+        FROM (SELECT * FROM intake WHERE failed IS NULL AND place > %s AND entry NOT IN (SELECT unnest(%b::bytea[]))
               ORDER BY place LIMIT {PAGE}) AS page
     ) AS pending WHERE coalesce(before, 0) < %s ORDER BY place
 """
