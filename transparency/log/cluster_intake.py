@@ -2,6 +2,10 @@
 
 Reading, sequencing and settling overlap: while a batch is flushed, what came meanwhile is read and queued. A judgement
 that is no longer good is made again here, by the leader: the row may be all that is left of the node that wrote it.
+
+What is under way is bounded, in rows and in bytes, however much lies in the intake: beyond that rows are read as others
+end. So they find room in the queue, beside what comes to the leader itself; one that found none would be brought in
+the slow way, by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Candidate, Place
 from transparency.log.intake import Intake, Sequence
-from transparency.log.sequencer import MAX_BATCH_BYTES, Sequencer
+from transparency.log.queue import MAX_WAITING
+from transparency.log.sequencer import MAX_BATCH, MAX_BATCH_BYTES, Sequencer
 from transparency.log.store import IntakeRow, Store
 from transparency.log.waiting import is_set_within
 from transparency.policy.judge import Judgement
@@ -25,6 +30,9 @@ from transparency.statements.statement import Entry, Statement
 
 # A bell that nobody heard costs no more than this.
 LOOK_SECONDS: Final = 1.0
+MOST_ROWS: Final = MAX_WAITING // 2
+# What a row is taken to have when bytes are asked for: of smaller ones more are read than are begun.
+_ROW_BYTES: Final = 1024
 _TRIES: Final = 8
 _AGAIN_SECONDS: Final = 0.25
 
@@ -49,7 +57,10 @@ class SharedIntake(Intake):
         self._pending = pending
         self._candidate = candidate
         self._ring = ring
-        self._under_way: set[Entry] = set()
+        self._under_way: dict[Entry, int] = {}
+        self._bytes = 0
+        # Whether rows were left in the intake because there was no room.
+        self._behind = False
         self._groups: set[_Group] = set()
         self._tasks: set[asyncio.Future[None]] = set()
 
@@ -61,11 +72,9 @@ class SharedIntake(Intake):
         try:
             while not self._stopping and self._sequencer.failed is None:
                 self._to_drain.clear()
-                new = await self._read_new()
-                if new:
-                    self._begin(new)
-                # Whoever writes more rings. Only what did not fit into one reading is read at once.
-                if sum(row.size for row in new) < MAX_BATCH_BYTES:
+                self._behind = await self._take_up()
+                # Whoever writes more rings. Only what did not fit into one reading is read as soon as there is room.
+                if not self._behind or not all(self._room()):
                     await is_set_within(self._to_drain, LOOK_SECONDS)
         except Exception as error:  # noqa: BLE001 - as in _drain_all, and before what was begun is waited for
             self._sequencer.fail(error)
@@ -76,14 +85,29 @@ class SharedIntake(Intake):
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def _read_new(self) -> list[IntakeRow]:
+    def _room(self) -> tuple[int, int]:
+        """For how many rows and bytes the next reading has room: a batch at most, so that one is read amid another."""
+        rows = min(MAX_BATCH, max(MOST_ROWS - len(self._under_way), 0))
+        return rows, min(rows * _ROW_BYTES, max(MAX_BATCH_BYTES - self._bytes, 0))
+
+    async def _take_up(self) -> bool:
+        """Begin what is new, and say whether there may be more of it than there was room for."""
+        most, most_bytes = self._room()
+        if not most_bytes:
+            return True
+        new = await self._read_new(most_bytes)
+        if new:
+            self._begin(new[:most])
+        return len(new) > most or sum(row.size for row in new) >= most_bytes
+
+    async def _read_new(self, most_bytes: int) -> list[IntakeRow]:
         """Rows that are not under way: to read those again with every bell would cost more than to read them once.
 
         From the node's own store, which may be opening anew: only if that takes long, somebody else shall lead.
         """
         for left in reversed(range(_TRIES)):
             try:
-                return await asyncio.to_thread(self._pending, MAX_BATCH_BYTES, frozenset(self._under_way))
+                return await asyncio.to_thread(self._pending, most_bytes, frozenset(self._under_way))
             except OverloadedError:
                 if not left or self._stopping or self._sequencer.failed is not None:
                     raise
@@ -95,7 +119,8 @@ class SharedIntake(Intake):
         group = _Group(rows)
         self._groups.add(group)
         for row in rows:
-            self._under_way.add(row.entry)
+            self._under_way[row.entry] = row.size
+            self._bytes += row.size
             self._sequencer.pending_intake.add(row.entry, row.size)
             try:
                 # As it was judged: its certificates go with it into the tree.
@@ -134,7 +159,9 @@ class SharedIntake(Intake):
         except Exception as error:  # noqa: BLE001 - as above
             self._sequencer.fail(error)
         self._groups.discard(group)
-        self._under_way.difference_update(ended)
+        self._bytes -= sum([self._under_way.pop(entry) for entry in ended])
+        if self._behind:
+            self._to_drain.set()
         if settled:
             # What was refused may have come again meanwhile, and been passed over as being under way. So may a row that
             # was in the tree by then: whoever wrote that is told by the tree, and it goes with the next look.
