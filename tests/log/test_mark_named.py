@@ -6,10 +6,13 @@ import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -21,7 +24,7 @@ from transparency.log.cluster_open import ServedNode, open_node
 from transparency.log.folder import Config, Folder
 from transparency.log.fsck import fsck
 from transparency.log.log import Log
-from transparency.log.mark_named import known
+from transparency.log.mark_named import NamedMark, known, remember
 from transparency.log.migrate import migrate
 from transparency.log.postgres import PostgresStore
 from transparency.testing.postgres import PostgresServer, shared_server
@@ -238,6 +241,18 @@ async def test_a_note_of_the_shared_mark_that_is_damaged_is_told(world: World, r
         Folder(machine).shared_mark.write_bytes(damaged)
         with pytest.raises(LogUnusableError, match="shared-mark cannot be read"):
             open_node(machine, db=restored)
+
+
+def test_two_threads_of_a_node_may_note_the_shared_mark_at_once(tmp_path: Path) -> None:
+    """One that follows has just read the name, and the node gets to lead."""
+    folder = Folder(tmp_path)
+    marks = [NamedMark(UUID(int=number), "postgresql://mark@elsewhere/mark") for number in range(64)]
+
+    with ThreadPoolExecutor(max_workers=4) as threads:
+        noted = list(threads.map(partial(remember, folder), marks * 4))
+
+    assert noted == marks * 4
+    assert known(folder, None) in marks
 
 
 # -- fsck --------------------------------------------------------------------------------------------------------------

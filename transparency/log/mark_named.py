@@ -12,14 +12,20 @@ for files, so it is not out of date: at most the mark has moved on, and then tha
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from transparency.errors import LogUnusableError
 from transparency.log.durable import create_durably
 from transparency.log.folder import Folder
 from transparency.log.mark import MarkValue
+
+
+# A node may get to lead while it still follows: two of its threads then write the same file.
+_NOTING: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,9 @@ def remember(folder: Folder, named: NamedMark | None) -> NamedMark | None:
     """As :func:`known`, and from now on known to the folder. For who owns it."""
     if named is not None:
         said = named.to_bytes()
-        if not folder.shared_mark.exists() or folder.shared_mark.read_bytes() != said:
-            create_durably(folder.shared_mark, said)
+        with _NOTING:
+            if not folder.shared_mark.exists() or folder.shared_mark.read_bytes() != said:
+                create_durably(folder.shared_mark, said)
     return known(folder, named)
 
 
