@@ -140,8 +140,8 @@ def _refuse_postgres(folder: Folder) -> None:
     if folder.config.exists() and Config.read(folder.config).db is not None:
         raise LogUnusableError(
             f"the log of {folder.path} is in PostgreSQL, whose own tools copy it and put it back; use pg_basebackup, "
-            "or pg_dump and pg_restore. Copy config.toml, shared-mark, keys/, access.sqlite and artifacts/ of the folder "
-            "beside it"
+            "or pg_dump and pg_restore. Copy config.toml, shared-mark, keys/, access.sqlite and artifacts/ of the "
+            "folder beside it"
         )
 
 

@@ -23,7 +23,6 @@ from transparency.log.durable import create_durably
 from transparency.log.folder import Folder
 from transparency.log.mark import MarkValue
 
-
 # A node may get to lead while it still follows: two of its threads then write the same file.
 _NOTING: Final = threading.Lock()
 

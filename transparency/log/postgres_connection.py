@@ -56,8 +56,8 @@ WRITER: Final = Session(
 )
 # Every row that is read has an index that leads to it, and no table is small for long: plans are not to depend on what
 # the server knew of one when it was new. And only a plain index scan passes over rows that are deleted without looking
-# at each of them again: the intake has thousands between two vacuums (docs/cluster.md). A table of one row is scanned all
-# the same; until version 18 PostgreSQL takes that for so dear that it compiles the query first, for 20 ms each time.
+# at each of them again: the intake has thousands between two vacuums (docs/cluster.md). A table of one row is scanned
+# all the same; until version 18 PostgreSQL takes that for so dear that it compiles the query first: 20 ms each time.
 READER: Final = Session(
     5,
     {
