@@ -31,8 +31,10 @@ from transparency.testing import MadeLog, running
 KILLS = int(os.environ.get("TRANSPARENCY_FOLLOWER_KILLS", "30"))
 SEED = int(os.environ.get("TRANSPARENCY_KILL_SEED", str(random.SystemRandom().randrange(2**32))))
 ENTRIES = 3_000
-# Kills that fall on cosigning and attesting, after the backlog.
+# Kills that fall on cosigning and attesting, after the backlog; and more, on a machine so busy that they all hit one.
 MORE = 10
+MOST_MORE = 60
+VARIED = 3
 
 
 async def test_every_entry_is_found_once_however_often_the_witness_is_killed(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ async def test_every_entry_is_found_once_however_often_the_witness_is_killed(tmp
         size = await size_of(found)
         async with forking("tests.faults.follow_server", str(found.folder), found.log.url) as forks:
             await through_the_backlog(forks, found, size, chance, phases)
-            for _ in range(MORE):
+            while phases.total() < KILLS + (MORE if len(phases) >= VARIED else MOST_MORE):
                 await found.group.register(found.log)
                 target = await size_of(found)
                 phases[await killed_after(forks, found.folder, target, chance.uniform(0, 1))] += 1
@@ -65,8 +67,8 @@ async def test_every_entry_is_found_once_however_often_the_witness_is_killed(tmp
         undisturbed = await other_witness(found)
 
     print(f"{phases.total()} kills, {size} entries in the backlog; killed while: {dict(phases)}")  # noqa: T201 - figures
-    assert phases.total() == KILLS + MORE
-    assert len(phases) >= 3, "the kills did not hit varied phases"
+    assert phases.total() >= KILLS + MORE
+    assert len(phases) >= VARIED, "the kills did not hit varied phases"
     mine, theirs = everything(found.folder), everything(undisturbed)
     assert [row[0] for row in mine["entries"]] == list(range(len(mine["entries"])))
     least = min(len(mine["entries"]), len(theirs["entries"]))
