@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served, running, shell
 from transparency.log.folder import Config
+from transparency.log.mark import Mark, MarkValue
 from transparency.policy.document import Policy
 
 
@@ -257,6 +258,31 @@ def test_the_doctor_finds_a_healthy_machine_healthy(run: Run, log: Path, served:
     assert result.exit_code in (0, 3), result.stdout
     assert levels["log"] == levels["clock skew"] == levels["data folder"] == levels["private key"] == "ok"
     assert {"clock", "disk space", "disk sync", "high-water mark", "owner", "config file"} <= levels.keys()
+
+
+@pytest.mark.parametrize(("size", "says"), [(7, "has 2 entries, but had 7 when it last ran"), (2, "root is another")])
+def test_the_doctor_finds_a_log_that_is_not_the_one_of_its_mark(run: Run, log: Path, size: int, says: str) -> None:
+    """It said that all was well of a log that nothing else would open."""
+    config = Config.read(log / "config.toml")
+    config.watermark.unlink()
+    Mark.create(config.watermark, config.origin, MarkValue(size, bytes(32))).close()
+
+    result = run("doctor", "--data", log)
+
+    assert result.exit_code == 1
+    told = " ".join(result.stdout.split())
+    assert says in told
+    assert "Put the newest copy back" in told
+
+
+@pytest.mark.sqlite_file
+def test_the_doctor_finds_a_database_that_cannot_be_read(run: Run, log: Path) -> None:
+    (log / "log.sqlite").write_bytes(b"no database" * 1000)
+
+    result = run("doctor", "--data", log)
+
+    assert result.exit_code == 1
+    assert "cannot be opened as a log database" in " ".join(result.stdout.split())
 
 
 def test_the_doctor_finds_what_is_wrong(run: Run, log: Path) -> None:

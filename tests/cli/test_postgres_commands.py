@@ -107,6 +107,9 @@ def test_doctor_and_fsck_look_at_database_and_mark(good: Run, run: Run, folder: 
     place = Place(7, 1)
     PostgresMark.open(mark_db, config.origin, 1, place, MarkValue(tip.size, tip.root)).close()
     assert good("log", "fsck", "--data", "log", "--watermark", mark_db).exit_code == 0
+    replace(config, watermark_db=mark_db).write(Folder(folder / "log").config)
+    assert "has it, at size 2" in " ".join(run("doctor", "--data", "log").stdout.split())
+    config.write(Folder(folder / "log").config)
     mark = PostgresMark.open(mark_db, config.origin, 1, place, None)
     mark.write(MarkValue(tip.size + 1, tip.root))
     mark.close()
@@ -116,7 +119,10 @@ def test_doctor_and_fsck_look_at_database_and_mark(good: Run, run: Run, folder: 
     assert "two histories under one name" in " ".join(behind.stdout.split()), "to its end"
 
     replace(config, watermark_db=mark_db).write(Folder(folder / "log").config)
-    assert "has it, at size 3" in " ".join(run("doctor", "--data", "log").stdout.split())
+    looked = run("doctor", "--data", "log")
+    assert looked.exit_code == 1
+    assert "has 2 entries, but had 3 when it last ran" in " ".join(looked.stdout.split())
+    assert "Put the newest copy back" in " ".join(looked.stdout.split())
     with closing(PostgresStore(postgres_url)) as store:
         store.name_mark(NamedMark(uuid4(), "postgresql://mark@elsewhere/mark"), store.tip().epoch)
     config.write(Folder(folder / "log").config)

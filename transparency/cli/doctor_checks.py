@@ -23,6 +23,8 @@ from transparency.cli.settings import config_path, read_config
 from transparency.errors import FolderOwnedError, TransparencyError
 from transparency.log import stores
 from transparency.log.folder import Config, Folder, Ownership
+from transparency.log.fsck import check_newest
+from transparency.log.store import Store
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -37,6 +39,7 @@ _SOON_DAYS = 21
 _SKEW_WARN = 5.0
 _SKEW_FAIL = 300.0
 _TLS_TIMEOUT = 10.0
+_MARK = "high-water mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +96,7 @@ def check_folder(data: Path) -> Iterator[Finding]:
     except TransparencyError as error:
         yield Finding("fail", "config.toml", str(error))
         return
-    if config.db is not None:
-        yield _database(folder, config.db)
-    if config.watermark_db is not None:
-        yield _shared_mark(config, config.watermark_db)
-    elif config.db is not None and (refusal := _not_told(folder)) is not None:
-        yield Finding("fail", "high-water mark", refusal)
-    elif not config.watermark.exists():
-        yield Finding("fail", "high-water mark", f"{config.watermark} is missing; the log will not start without it")
-    elif config.watermark.is_relative_to(folder.path):
-        yield Finding("warn", "high-water mark", f"{config.watermark} lies in the data folder; move it out")
-    else:
-        yield Finding("ok", "high-water mark", str(config.watermark))
+    yield from _state(folder, config)
     yield _owner(folder)
     keys = sorted(folder.keys.glob("*.pem"))
     if not keys:
@@ -113,33 +105,38 @@ def check_folder(data: Path) -> Iterator[Finding]:
         yield _private("private key", key, 0o077, "chmod 600 it")
 
 
-def _database(folder: Folder, db: str) -> Finding:
+def _state(folder: Folder, config: Config) -> Iterator[Finding]:
+    """The tree, and whether it is the newest: what is behind its mark is refused by whatever would open it."""
+    where = config.db if config.db is not None else str(folder.database)
     try:
         with closing(stores.open_for_reading(folder)) as store:
-            return Finding("ok", "database", f"{db} answers, with {store.tip().size} entries")
+            yield Finding("ok", "database", f"{where} answers, with {store.tip().size} entries")
+            yield _mark(folder, config, store)
     except TransparencyError as error:
-        return Finding("fail", "database", str(error))
+        yield Finding("fail", "database", str(error))
+        if config.watermark_db is None and not config.watermark.exists():
+            yield _no_mark(config)
 
 
-def _not_told(folder: Folder) -> str | None:
-    """Why this node does not lead with its file, if its log's database names a mark that all share."""
+def _mark(folder: Folder, config: Config, store: Store) -> Finding:
     try:
-        store = stores.open_for_reading(folder)
-    except TransparencyError:
-        return None  # which is said of the database
-    with closing(store):
-        try:
+        if config.watermark_db is not None:
+            value = check_newest(store, folder, config, config.watermark_db)
+            return Finding("ok", _MARK, f"{config.watermark_db} has it, at size {value.size}")
+        if config.db is not None:
             stores.check_file_vouches(folder, store)
-        except TransparencyError as error:
-            return str(error)
-    return None
-
-
-def _shared_mark(config: Config, url: str) -> Finding:
-    try:
-        return Finding("ok", "high-water mark", f"{url} has it, at size {stores.read_mark(config, url).size}")
+        if not config.watermark.exists():
+            return _no_mark(config)
+        value = check_newest(store, folder, config, config.watermark)
     except TransparencyError as error:
-        return Finding("fail", "high-water mark", str(error))
+        return Finding("fail", _MARK, str(error))
+    if config.watermark.is_relative_to(folder.path):
+        return Finding("warn", _MARK, f"{config.watermark} lies in the data folder; move it out")
+    return Finding("ok", _MARK, f"{config.watermark}, at size {value.size}")
+
+
+def _no_mark(config: Config) -> Finding:
+    return Finding("fail", _MARK, f"{config.watermark} is missing; the log will not start without it")
 
 
 def _owner(folder: Folder) -> Finding:

@@ -108,6 +108,20 @@ def _read_file(path: Path, origin: str) -> MarkValue:
         return mark.value
 
 
+def check_newest(store: Store, folder: Folder, config: Config, place: Path | str) -> MarkValue:
+    """That *store* is not behind its mark, nor another tree, or LogUnusableError; gives the mark."""
+    shared = shared_mark(folder, config, store)
+    if isinstance(place, str):
+        value = read_mark(config, place, shared)
+    elif shared is None:
+        value = _read_file(place, config.origin)
+    else:
+        raise LogUnusableError(_not_the_shared(place, shared))
+    # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
+    check_mark(store, store.tip(), value, config.origin)
+    return value
+
+
 def _not_the_shared(file: Path, shared: NamedMark) -> str:
     return (
         f"it was to be read from {file}, but the nodes of this log share the one in {shared.place}: only that one says "
@@ -280,15 +294,6 @@ class _Check:
         """In a file, or in the database at a URL. Where the nodes share one, only that says if this is the newest."""
         self.report.mark_checked = True
         try:
-            shared = shared_mark(folder, self._config, self._store)
-            if isinstance(place, str):
-                value = read_mark(self._config, place, shared)
-            elif shared is None:
-                value = _read_file(place, self._config.origin)
-            else:
-                self.report.add(MARK, _not_the_shared(place, shared))
-                return
-            # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.
-            check_mark(self._store, self._store.tip(), value, self._config.origin)
+            check_newest(self._store, folder, self._config, place)
         except TransparencyError as error:
             self.report.add(MARK, str(error))
