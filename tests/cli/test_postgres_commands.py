@@ -136,6 +136,28 @@ def test_doctor_and_fsck_look_at_database_and_mark(good: Run, run: Run, folder: 
     shared_server().drop_database(mark_db)
 
 
+@pytest.mark.parametrize(
+    ("db", "code", "says"),
+    [
+        ("postgresql://postgres@127.0.0.1:1/log", 69, "cannot be reached"),
+        ("postgresql://nobody-here@{host}/postgres", 77, 'role "nobody-here" does not exist'),
+    ],
+)
+def test_an_export_of_a_database_that_does_not_answer_is_no_fork(
+    good: Run, run: Run, folder: Path, db: str, code: int, says: str
+) -> None:
+    """Exit 1 is that of two histories (docs/export.md)."""
+    good("init", "--data", "log")
+    config = _config(folder / "log")
+    replace(config, db=db.format(host=f"127.0.0.1:{shared_server().port}")).write(Folder(folder / "log").config)
+
+    refused = run("log", "export", "www", "--data", "log")
+
+    assert refused.exit_code == code
+    assert says in refused.stderr
+    assert "URL" in refused.stderr, "what to do about it"
+
+
 @pytest.mark.parametrize("url", ["log.sqlite", "mysql://host/name", "postgresql://[::1/name"])
 def test_a_db_that_is_no_url_of_postgresql_is_a_slip(run: Run, folder: Path, url: str) -> None:
     result = run("init", "--data", "log", "--db", url)

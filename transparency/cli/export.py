@@ -15,7 +15,7 @@ from transparency.cli.exits import Exit
 from transparency.cli.folders import require_log
 from transparency.cli.output import done, note, print_json, progress, warn
 from transparency.cli.settings import json_option, log_options, refuse_several
-from transparency.errors import LogUnusableError, MalformedError, StoreError
+from transparency.errors import MalformedError, StoreError
 
 if TYPE_CHECKING:
     from transparency.log.static_export import Exported
@@ -69,8 +69,6 @@ def command(
                 )  # fmt: skip
             finally:
                 place.close()
-    except LogUnusableError as error:
-        raise CommandError(Exit.NEGATIVE, str(error)) from error
     except TargetError as error:
         raise CommandError(Exit.CANNOT_WRITE, str(error)) from error
     except StoreError as error:
