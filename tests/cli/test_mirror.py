@@ -217,6 +217,33 @@ def test_a_mirror_that_cannot_start_is_not_called_a_witness(folder: Path, made: 
     assert "witness" not in (folder / "m" / "mirror.toml").read_text() + (folder / "m" / "logs.toml").read_text()
 
 
+@pytest.mark.parametrize("first", [0, 4096], ids=["no database", "pages are damaged"])
+def test_trees_that_sqlite_cannot_read_stop_the_mirror_and_the_way_out_is_the_mirrors(
+    folder: Path, made: list[str], writer: Writer, run: Run, good: Run, first: int
+) -> None:
+    """It was exit 70, and the advice for a log's own folder."""
+    vkey = writer.signers[0].vkey
+    good("mirror", "add-log", "--dir", "m", vkey)
+    with running(folder, "mirror", "serve", "--dir", "m", "--port", "0") as (url, _):
+        good("mirror", "push", "log", url, "--log-vkey", vkey)
+    trees = folder / "m" / "tree.sqlite"
+    with contextlib.closing(sqlite3.connect(trees)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = trees.read_bytes()
+    trees.write_bytes(data[:first] + b"\xa5" * (len(data) - first))
+
+    refused = run("mirror", "serve", "--dir", "m", "--port", "0")
+    checked = run("mirror", "check", "--dir", "m")
+
+    assert refused.exit_code == 73, refused.stderr
+    assert f"`transparency mirror check --dir {folder / 'm'}`" in refused.stderr
+    assert checked.exit_code == 1, checked.stderr
+    for said in (refused.stderr, checked.stderr):
+        assert "SQLITE_" in said
+        assert "new mirror with a new name" in said, "what to do"
+        assert "log fsck" not in said
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

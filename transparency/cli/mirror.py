@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,7 @@ from transparency.cli.verify_witnesses import load_policy
 from transparency.cli.witness_folders import check_new, dir_option, is_mirror, print_vkeys, require_mirror
 from transparency.cli.witness_logs import put_on_list, read_log
 from transparency.client.places import is_web
+from transparency.errors import StoreError
 
 if TYPE_CHECKING:
     from transparency.mirror.folder import MirrorFolder
@@ -186,6 +188,19 @@ def _no_keys(log: str) -> CommandError:
     return CommandError(Exit.USAGE, f"no key of the log at {log} is known, so anybody could speak for it", hint)
 
 
+@contextmanager
+def _starting(found: MirrorFolder) -> Iterator[None]:
+    """Around a start: what it cannot read is the mirror's own, and no `log fsck` looks at that."""
+    try:
+        yield
+    except StoreError as error:
+        hint = (
+            f"Look at its disk; `transparency mirror check --dir {found.path}` tells what is lost. Put the newest copy "
+            "of that file back, never an older one; if there is none, start a new mirror with a new name."
+        )
+        raise CommandError(Exit.CANNOT_WRITE, f"{found.path}: the mirror cannot start: {error}", hint) from error
+
+
 def _run(
     found: MirrorFolder, tokens: Mapping[str, str], *, interval: float, cacert: str | None, watermark: Path | None,
     **options: Any,  # noqa: ANN401 - those of listening_settings
@@ -199,6 +214,7 @@ def _run(
     settings = listening_settings(**options)
     pull = PullSettings(interval=interval, tls=tls_context(cacert), tokens=tokens)
     with (
+        _starting(found),
         storage(found.path),
         open_mirror(found, watermark=watermark) as mirror,
         until_stopped(found.path, "mirror", settings),

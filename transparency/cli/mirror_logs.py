@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,14 @@ from transparency.cli.settings import Setting, json_option
 from transparency.cli.verify_evidence import read_vkeys
 from transparency.cli.witness_folders import dir_option, require_mirror
 from transparency.cli.witness_logs import new_folder, put_on_list, write_cases
-from transparency.errors import MalformedError
+from transparency.errors import MalformedError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from transparency.mirror.folder import MirrorFolder
     from transparency.mirror.push import MirrorRefusedError
+    from transparency.mirror.trees import Trees
     from transparency.notes.checkpoint import SignedCheckpoint
     from transparency.notes.cosignature import Cosignature
     from transparency.notes.vkey import VerifierKey
@@ -65,12 +67,23 @@ def add_log(
         note(f"{size} of its entries are here, and it goes on from there")
 
 
+@contextmanager
+def _trees(found: MirrorFolder) -> Iterator[Trees]:
+    """What a mirror keeps, to look at; what SQLite cannot read of it is lost, and never the log's own folder."""
+    from transparency.mirror.trees import LOST, Trees
+
+    try:
+        with storage(found.trees), closing(Trees.for_reading(found.trees)) as trees:
+            yield trees
+    except StoreError as error:
+        raise CommandError(Exit.NEGATIVE, f"{found.trees}: {error}", f"{LOST}.") from error
+
+
 @click.command("list", epilog="\b\nExample: transparency mirror list --dir ./mirror")
 @dir_option(keeper="mirror")
 @json_option()
 def list_(folder: Path, as_json: bool) -> None:
     """Show the logs: how far each was seen, kept and cosigned, and what is held against it."""
-    from transparency.mirror.trees import Trees
     from transparency.notes.checkpoint import origin_hash
     from transparency.witness.logs import LogList
     from transparency.witness.state import WitnessState
@@ -79,7 +92,7 @@ def list_(folder: Path, as_json: bool) -> None:
     logs = LogList.read(found.logs)
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         records, evidence = state.records(), state.evidence()
-    with storage(found.trees), closing(Trees.for_reading(found.trees)) as trees:
+    with _trees(found) as trees:
         sizes, pending = trees.sizes(), trees.pending()
     rows: list[dict[str, object]] = []
     for origin in sorted({*logs, *records, *sizes}):
@@ -115,14 +128,13 @@ def evidence(folder: Path, target: Path, as_json: bool) -> None:
 def check(folder: Path, as_json: bool) -> None:
     """Read every entry and derive every tile and root anew: exit 0 if all is here, 1 if not. Also beside a mirror."""
     from transparency.mirror.check import check as look
-    from transparency.mirror.trees import Trees
     from transparency.witness.state import WitnessState
 
     found = require_mirror(folder)
     # What was cosigned before what is here: beside a running mirror there may only be more of that.
     with storage(found.state), closing(WitnessState.for_reading(found)) as state:
         records = state.records()
-    with storage(found.trees), closing(Trees.for_reading(found.trees)) as trees:
+    with _trees(found) as trees:
         results = list(look(trees, records))
     if as_json:
         print_json([

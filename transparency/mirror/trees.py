@@ -56,7 +56,7 @@ class Trees:
             self._connection.execute(f"PRAGMA synchronous = {synchronous}")
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         except Exception as error:
-            raise LogUnusableError(f"{path} cannot be opened as the trees of a mirror: {error}") from error
+            raise unreadable(error) from error
         if version != tree_schema.VERSION:
             self._connection.close()
             raise LogUnusableError(f"{path} was not written by this version")
