@@ -114,6 +114,10 @@ class UnreachableError(TransparencyError):
     """The log did not answer, or not as a log does."""
 
 
+class RedirectedError(UnreachableError):
+    """The log sent us elsewhere, where we do not go; or a web server says so that it has a folder of that name."""
+
+
 class AnswerTooLargeError(UnreachableError):
     """The log answered with more bytes than were asked for; the rest was not read."""
 

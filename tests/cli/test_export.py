@@ -105,6 +105,26 @@ def test_a_statement_without_a_receipt_is_verified_against_an_export(
     assert good("verify", "proven.t.cose", *trust).exit_code == 0
 
 
+def test_receipts_that_are_files_keep_nobody_from_reading_from_a_plain_web_server(
+    good: Run, site: Served, registered: Path, policy_key: str, folder: Path
+) -> None:
+    """``entries/ID`` is a folder then, and a web server answers 301 to whoever asks for it."""
+    good("log", "export", "www", "--data", site.data, *PARTS, "--receipts")
+    assert list((folder / "www" / "entries").glob("*/receipt"))
+
+    with web_server(folder) as url:
+        place = f"{url}/www"
+        good("keys", "--log", place, "--out", "static.keys")
+        trust = ("--log-key", "static.keys", "--issuer-key", site.public)
+        good("verify", registered, *trust, "--log", place)
+        good("prove", registered, "--log", place, "--out", "static.tlog-proof")
+        good("prove", registered, "--log", place, "--receipt", "--out", "proven.t.cose")
+        good("audit", "--log", place, "--policy-key", policy_key)
+        good("log", "export", "copy", "--log", place, "--statements")
+
+    assert good("verify", "proven.t.cose", *trust).exit_code == 0
+
+
 @pytest.fixture
 def policy_key(good: Run, site: Served) -> str:
     keys = json.loads(good("log", "keys", "--data", site.data, "--json").stdout)["keys"]

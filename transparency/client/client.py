@@ -30,7 +30,14 @@ from transparency.client.static import StaticLog, may_be_static
 from transparency.client.transport import CHANCE, Answer, Connected, Request
 from transparency.cose import base64url
 from transparency.cose.keys import PublicKey, decode_key_set
-from transparency.errors import MalformedError, OverloadedError, ProofError, ServiceRefusedError, UnreachableError
+from transparency.errors import (
+    MalformedError,
+    OverloadedError,
+    ProofError,
+    RedirectedError,
+    ServiceRefusedError,
+    UnreachableError,
+)
 from transparency.policy.keyset import ServiceKeys
 from transparency.statements.media_types import CBOR, CBOR_SEQUENCE, COSE, OCTETS, RECEIPT, TOML
 from transparency.statements.statement import Statement, parse_entry_id
@@ -316,7 +323,7 @@ class LogClient(Connected):
     async def _get(self, url: URL, accept: str, most: int) -> Answer:
         try:
             return await self._transport.send(Request("GET", url, self._authorised({"Accept": accept}), None, most))
-        except ServiceRefusedError as error:
+        except (ServiceRefusedError, RedirectedError) as error:
             # Where there are only a log's files, what its service would say is computed from them.
             answer = await self._static.answer(url) if may_be_static(error) else None
             if answer is None:

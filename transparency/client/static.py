@@ -32,7 +32,13 @@ from transparency.client.tiles import TileClient, TiledTree
 from transparency.client.transport import Answer, Transport
 from transparency.cose import cbor
 from transparency.cose.keys import PublicKey
-from transparency.errors import MalformedError, ServiceRefusedError, TransparencyError, UnreachableError
+from transparency.errors import (
+    MalformedError,
+    RedirectedError,
+    ServiceRefusedError,
+    TransparencyError,
+    UnreachableError,
+)
 from transparency.merkle.proofs import consistency_path, inclusion_path
 from transparency.merkle.tiles import WIDTH, tile_width
 from transparency.notes.checkpoint import SignedCheckpoint
@@ -61,9 +67,12 @@ _ROW: Final = (int, bytes, int, int, (bytes, type(None)), (bytes, type(None)))
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
-def may_be_static(error: ServiceRefusedError) -> bool:
-    """Whether an answer is what a server of files gives to a question."""
-    return error.status in _ABSENT
+def may_be_static(error: ServiceRefusedError | RedirectedError) -> bool:
+    """Whether an answer is what a server of files gives to a question.
+
+    It redirects who asks for ``entries/ID`` where receipts are files: that is a folder then. Nobody goes there.
+    """
+    return isinstance(error, RedirectedError) or error.status in _ABSENT
 
 
 class StaticLog:
@@ -112,7 +121,7 @@ class StaticLog:
         if self._marker is None:
             try:
                 self._marker = Marker.from_bytes(await self._files.file(MARKER, MAX_MARKER))
-            except ServiceRefusedError:
+            except (ServiceRefusedError, RedirectedError):
                 return False
             except MalformedError as error:
                 raise UnreachableError(

@@ -23,7 +23,7 @@ from yarl import URL
 
 from transparency.client.problems import refusal
 from transparency.client.retry import Backoff, is_temporary, parse_retry_after
-from transparency.errors import AnswerTooLargeError, ServiceRefusedError, UnreachableError
+from transparency.errors import AnswerTooLargeError, RedirectedError, ServiceRefusedError, UnreachableError
 
 _CHUNK = 64 * 1024
 _CLIENT_ERRORS = 400
@@ -160,7 +160,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
 def _refused(url: URL, answer: Answer) -> UnreachableError | ServiceRefusedError:
     if answer.status < _CLIENT_ERRORS:
         # SCRAPI-11 uses neither 1xx nor 3xx (API-16); following one would send the token elsewhere.
-        return UnreachableError(f"{url.origin()} answered {answer.status}, which is not followed; check the log's URL")
+        return RedirectedError(f"{url.origin()} answered {answer.status}, which is not followed; check the log's URL")
     return refusal(answer.status, answer.content_type, answer.body, answer.retry_after)
 
 
