@@ -131,6 +131,20 @@ def policy_key(good: Run, site: Served) -> str:
     return str(next(each["thumbprint"] for each in keys if each["role"] == "policy"))
 
 
+def test_the_doctor_looks_at_an_export_by_what_it_has(run: Run, place: str, folder: Path) -> None:
+    """There is no service that could say how it is: it failed for every folder."""
+    healthy = run("doctor", "--log", place)
+    for tile in (folder / "www" / "tile" / "0").rglob("*"):
+        if tile.is_file():
+            tile.unlink()
+    broken = run("doctor", "--log", place)
+
+    assert healthy.exit_code in (0, 3), healthy.stdout
+    assert "the tiles at its edge give the root of its checkpoint" in " ".join(healthy.stdout.split())
+    assert broken.exit_code == 1
+    assert "transparency log export" in " ".join(broken.stdout.split()), "what to do"
+
+
 def test_an_export_with_statements_is_audited(good: Run, site: Served, place: str, policy_key: str) -> None:
     audited = json.loads(good("audit", "--log", place, "--policy-key", policy_key, "--json").stdout)
     live = json.loads(good("audit", "--data", site.data, "--policy-key", policy_key, "--json").stdout)

@@ -20,6 +20,7 @@ from transparency.cli.doctor_checks import (
     check_tls,
     judge_skew,
 )
+from transparency.cli.doctor_export import look_at_export
 from transparency.cli.errors import describe, one_line
 from transparency.cli.exits import Exit
 from transparency.cli.output import BAD, GOOD, UNSURE, out, print_json, sentence
@@ -84,6 +85,7 @@ def _check_log(log: str, token: str | None, cacert: str | None, now: float) -> I
         try:
             keys = client.keys()
             yield Finding("ok", "log", f"{log} answers, with {len(keys)} key(s)")
-            yield judge_skew(client.clock_skew())
+            exported = look_at_export(log, cacert)
+            yield judge_skew(client.clock_skew()) if exported is None else exported
         except TransparencyError as error:
             yield Finding("fail", "log", one_line(describe(error).message))
