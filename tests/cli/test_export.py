@@ -167,6 +167,28 @@ def test_a_second_run_has_nothing_to_write(good: Run, site: Served, registered: 
     assert again["size"] == again["before"]
 
 
+def test_a_check_writes_anew_what_was_lost_or_damaged(
+    good: Run, run: Run, site: Served, registered: Path, folder: Path, policy_key: str
+) -> None:
+    """A run goes by what it noted: "0 files written", while nobody could read the export."""
+    good("log", "export", "www", "--data", site.data, *PARTS, "--receipts")
+    parts = ("tile/0", "tile/entries", "heads", "statements", "entries", "documents")
+    files = [next(each for each in sorted((folder / "www" / part).rglob("*")) if each.is_file()) for part in parts]
+    before = [file.read_bytes() for file in files]
+    for at, file in enumerate(files):
+        file.unlink() if at % 2 else file.write_bytes(bytes(len(before[at])))
+    assert run("audit", "--log", "www", "--policy-key", policy_key).exit_code != 0
+
+    mended = good("log", "export", "www", "--data", site.data, "--check")
+    again = json.loads(good("log", "export", "www", "--data", site.data, "--check", "--json").stdout)
+
+    assert f"{len(files)} files that should have been there were missing or damaged" in " ".join(mended.output.split())
+    assert again["mended"] == 0
+    assert again["files"] <= 1, "the log may have signed its checkpoint anew"
+    assert [file.read_bytes() for file in files] == before
+    good("audit", "--log", "www", "--policy-key", policy_key)
+
+
 def test_a_log_is_exported_over_http(good: Run, site: Served, registered: Path, folder: Path) -> None:
     """What a folder gives and what the service gives make the same files."""
     good("log", "export", "other", "--log", site.url, "--statements")

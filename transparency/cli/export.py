@@ -42,10 +42,14 @@ _GOES_ON = "What was written before stays, and the next run goes on from there."
     "--receipts", is_flag=True,
     help="Each receipt in a file of its own. Readers need none: they compute receipts from heads and tiles.",
 )  # fmt: skip
+@click.option(
+    "--check", is_flag=True,
+    help="Read every file that should be there, too, and write anew what is missing or damaged.",
+)  # fmt: skip
 @json_option()
 def command(
     target: str, data: Path | None, log: str | None, token: str | None, cacert: str | None, statements: bool,
-    artifacts: bool, receipts: bool, as_json: bool,
+    artifacts: bool, receipts: bool, check: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write a log as plain files: tiles, checkpoint, keys, policy, tree heads; a web server then serves it.
 
@@ -65,7 +69,7 @@ def command(
             try:
                 result = export(
                     source, place, Parts(statements, receipts, artifacts),
-                    progress=lambda count, total: bar.update(task, completed=count, total=total),
+                    progress=lambda count, total: bar.update(task, completed=count, total=total), check=check,
                 )  # fmt: skip
             finally:
                 place.close()
@@ -111,7 +115,7 @@ def _show(target: str, result: Exported, *, as_json: bool) -> None:
         print_json(
             {
                 "target": target, "origin": result.origin, "size": result.size, "before": result.before,
-                "files": result.written, "bytes": result.bytes, "erased": result.erased,
+                "files": result.written, "bytes": result.bytes, "erased": result.erased, "mended": result.mended,
                 "erasures-awaited": len(result.awaited), "ahead": result.ahead,
             }
         )  # fmt: skip
@@ -121,6 +125,8 @@ def _show(target: str, result: Exported, *, as_json: bool) -> None:
         return
     done(f"{target}: {result.origin}, {result.size} entries ({result.size - result.before} new)")
     note(f"{result.written} files written, {result.bytes} bytes")
+    if result.mended:
+        warn(f"{result.mended} files that should have been there were missing or damaged; they are written anew")
     if result.erased:
         note(
             f"{result.erased} statements and records were erased there, as the log ordered; caches keep theirs a while"

@@ -81,18 +81,27 @@ class Exported:
     written: int = 0
     bytes: int = 0
     erased: int = 0
+    mended: int = 0
     ahead: bool = False
     awaited: tuple[int, ...] = field(default=())
 
 
-def export(source: Source, target: Target, parts: Parts, progress: Progress | None = None) -> Exported:
-    """Bring *target* up to the checkpoint of *source*."""
-    with Writer(target) as writer:
-        return _Run(source, target, writer, parts, progress or _silent).run()
+def export(
+    source: Source, target: Target, parts: Parts, progress: Progress | None = None, *, check: bool = False
+) -> Exported:
+    """Bring *target* up to the checkpoint of *source*.
+
+    With *check* every file that should be there is read, and written anew where it is missing or another: what the
+    marker says was written may have been lost since.
+    """
+    with Writer(target, check=check) as writer:
+        return _Run(source, target, writer, parts, progress or _silent, check=check).run()
 
 
 class _Run:
-    def __init__(self, source: Source, target: Target, writer: Writer, parts: Parts, progress: Progress) -> None:
+    def __init__(
+        self, source: Source, target: Target, writer: Writer, parts: Parts, progress: Progress, *, check: bool
+    ) -> None:
         self._source = source
         self._target = target
         self._writer = writer
@@ -103,8 +112,11 @@ class _Run:
         self._hashes = TileHashes(source.tile)
         marker = read_marker(target, self._tree.origin)
         self._there = None if marker is None else read_checkpoint(target, self._tree.origin, self._vkeys)
+        self._before = 0 if self._there is None else self._there.checkpoint.size
         self._marker = _asked_for(marker or Marker(self._tree.origin), parts)
-        self._fresh = self._marker != marker
+        if check:
+            self._marker = _from_the_start(self._marker)
+        self._fresh = check or self._marker != marker
         self._statements: Statements | None = None
         if self._marker.statements is not None:
             self._statements = Statements(source, target, writer, self._marker.awaited)
@@ -112,7 +124,7 @@ class _Run:
         self._held: SignedHead | None = None
 
     def run(self) -> Exported:
-        size, before = self._tree.size, 0 if self._there is None else self._there.checkpoint.size
+        size, before = self._tree.size, self._before
         result = Exported(self._tree.origin, size, before)
         if self._source.root_at(size) != self._tree.root:
             raise StoreError("the log's tiles do not give the root of its checkpoint; nothing was written")
@@ -145,7 +157,7 @@ class _Run:
             # Also by one that was overtaken: what it wrote may be older than what was erased, and is looked at again.
             self._marker = replace(self._marker, awaited=result.awaited)
             self._note()
-        result.written, result.bytes = self._writer.written, self._writer.bytes
+        result.written, result.bytes, result.mended = self._writer.written, self._writer.bytes, self._writer.mended
         return result
 
     # -- bundles -------------------------------------------------------------------------------------------------
@@ -179,6 +191,7 @@ class _Run:
                 self._marker = replace(self._marker, edges=tuple(sorted({*self._marker.edges, size})))
                 self._note()
             self._write_some(full, full + 1)
+        self._writer.expecting = size == self._before
         for level, width in list(enumerate(widths(size)))[1:]:
             index = size >> HEIGHT * (level + 1)
             if width:
@@ -190,6 +203,7 @@ class _Run:
             width = len(entries)
             end = index * WIDTH + width
             heads = self._covering(end)
+            self._writer.expecting = end <= self._before
             if end > self._marker.tiles:
                 self._writer.put(tile_path(0, index, width), tile)
                 self._writer.put(entries_path(index, width), write_bundle(entries))
@@ -208,6 +222,7 @@ class _Run:
         for level in range(1, len(widths(self._tree.size))):
             shift = HEIGHT * level
             for index in range(first >> shift, stop >> shift):
+                self._writer.expecting = (index + 1) << HEIGHT + shift <= self._before
                 self._writer.put(tile_path(level, index), self._source.tile(level, index))
 
     def _covering(self, end: int) -> list[SignedHead]:
@@ -329,6 +344,16 @@ def _asked_for(marker: Marker, parts: Parts) -> Marker:
     if parts.receipts and marker.receipts is None:
         marker = replace(marker, receipts=0)
     return replace(marker, artifacts=True) if parts.artifacts else marker
+
+
+def _from_the_start(marker: Marker) -> Marker:
+    """As if nothing were written yet of what is there: all of it is looked at."""
+    return replace(
+        marker,
+        tiles=0,
+        statements=None if marker.statements is None else 0,
+        receipts=None if marker.receipts is None else 0,
+    )
 
 
 def _silent(_done: int, _total: int) -> None:
