@@ -174,6 +174,7 @@ ERRORS: list[tuple[Exception, Exit]] = [
     (errors.FolderOwnedError("x"), Exit.TRY_LATER),
     (errors.RunningElsewhereError("x"), Exit.TRY_LATER),
     (errors.UnreachableError("x"), Exit.UNREACHABLE),
+    (errors.RedirectedError("x"), Exit.UNREACHABLE),
     (errors.AnswerTooLargeError("x"), Exit.UNREACHABLE),
     (errors.StoreError("x"), Exit.INTERNAL),
     (errors.TipMovedError("x"), Exit.INTERNAL),
