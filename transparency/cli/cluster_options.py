@@ -11,16 +11,10 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.folders import find_log
+from transparency.cli.mark_options import mark_place
 from transparency.cli.passphrases import kept_passphrase
 from transparency.log.folder import Config
 from transparency.log.log import Log
-
-_SCHEMES = ("postgresql://", "postgres://")
-
-
-def mark_place(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path | str | None:
-    """A file, or the URL of a second database."""
-    return value if value is None or value.startswith(_SCHEMES) else Path(value)
 
 
 def cluster_options(function: click.decorators.FC) -> click.decorators.FC:

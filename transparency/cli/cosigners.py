@@ -20,6 +20,7 @@ from transparency.cli.listening import (
     tls_options,
     warn_of_plain_http,
 )
+from transparency.cli.mark_options import mark_file_option
 from transparency.cli.output import done, note, print_json
 from transparency.cli.settings import json_option
 from transparency.errors import StoreError
@@ -36,8 +37,7 @@ def init_options(function: _F) -> _F:
     for option in (
         json_option(),
         click.option("--encrypt-keys", is_flag=True, help="Encrypt its private keys with a passphrase."),
-        click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
-                     help="Its high-water mark. Default: beside the folder, not in it."),
+        mark_file_option("Its high-water mark. Default: beside the folder, not in it."),
         click.option("--name", required=True, metavar="NAME",
                      help="Its name in every cosignature, for ever: a URL, no https."),
     ):  # fmt: skip
@@ -81,8 +81,7 @@ def listening_options(port: int) -> Callable[[_F], _F]:
 
     def decorate(function: _F) -> _F:
         for option in (
-            click.option("--watermark", type=click.Path(path_type=Path), metavar="FILE",
-                         help="The mark, if it was moved."),
+            mark_file_option("The mark, if it was moved."),
             tls_options,
             click.option("--access-log", metavar="FILE", help="Structured access log; - is stderr."),
             click.option("--port", default=port, show_default=True, type=click.IntRange(0, 65535),

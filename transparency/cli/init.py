@@ -9,6 +9,7 @@ import click
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, make_log, refuse_existing_log
+from transparency.cli.mark_options import SHARED_LATER, mark_file_option
 from transparency.cli.output import done, note, print_json, warn
 from transparency.cli.passphrases import new_kept_passphrase
 from transparency.cli.settings import data_option, json_option
@@ -28,13 +29,6 @@ def check_db(_context: click.Context, _parameter: click.Parameter, value: str | 
     return value
 
 
-def watermark_option(function: click.decorators.FC) -> click.decorators.FC:
-    return click.option(
-        "--watermark", type=click.Path(path_type=Path), metavar="FILE",
-        help="The high-water mark; outside DIR, best on another disk. Default: beside DIR.",
-    )(function)  # fmt: skip
-
-
 def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
     function = click.option(
         "--db", metavar="URL", callback=check_db,
@@ -51,7 +45,7 @@ def log_creation_options(function: click.decorators.FC) -> click.decorators.FC:
 @click.command(epilog="\b\nExample: transparency init --data ./log --origin log.acme.example/agents")
 @data_option()
 @log_creation_options
-@watermark_option
+@mark_file_option("The high-water mark; outside DIR, best on another disk. Default: beside DIR.", SHARED_LATER)
 @click.option(
     "--receipt-alg", type=click.Choice(RECEIPT_ALGORITHMS), default=RECEIPT_ALGORITHMS[0], show_default=True,
     metavar="NAME", help=f"Algorithm of receipts: {', '.join(RECEIPT_ALGORITHMS)}. Every verifier takes the first.",

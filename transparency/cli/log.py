@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from transparency.cli import access, export, log_keys, log_vkey, manifest, migrate, reindex
-from transparency.cli.cluster_options import mark_place
 from transparency.cli.errors import CommandError, storage
 from transparency.cli.exits import Exit
 from transparency.cli.folders import check_names, open_admin, refuse_existing_log, require_log
+from transparency.cli.mark_options import SHARED_LATER, mark_file_option, mark_place
 from transparency.cli.output import (
     BAD,
     GOOD,
@@ -34,10 +34,6 @@ from transparency.log.folder import Folder
 from transparency.log.fsck import MARK
 from transparency.log.fsck import fsck as check_log
 from transparency.log.log import system_clock
-
-_WATERMARK = click.option(
-    "--watermark", type=click.Path(path_type=Path), metavar="FILE", help="The high-water mark, if it was moved."
-)
 
 
 @click.group()
@@ -154,7 +150,7 @@ def backup(data: Path, target: Path, with_keys: bool, keep_days: int, as_json: b
 @command.command(epilog="\b\nExample: transparency log restore --from ./log-2026-11-16 --data ./log")
 @click.option("--from", "source", required=True, type=click.Path(path_type=Path), metavar="DIR2", help="The backup.")
 @data_option()
-@_WATERMARK
+@mark_file_option("The high-water mark, if it was moved.", SHARED_LATER)
 @click.option("--accept-missing-mark", is_flag=True, help="The mark is lost: go on from the backup and make a new one.")
 @click.option(
     "--new-origin",
