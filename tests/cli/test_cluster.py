@@ -57,6 +57,8 @@ def test_two_folders_serve_one_log_and_one_of_them_leads(folder: Path, good: Run
         elsewhere = shell("issuer", "remove", "--data", "two", "--iss", ISS, cwd=folder)
         assert elsewhere.returncode == Exit.TRY_LATER
         assert b"does not lead" in elsewhere.stderr
+        assert b"Run it on the machine that leads" in elsewhere.stderr
+        assert b"--log" not in elsewhere.stderr, "it has no such option"
 
 
 @pytest.mark.sqlite_file

@@ -73,7 +73,7 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.RefusedError, Exit.REFUSED, "`transparency policy show` lists what the log accepts."),
     (errors.NotFoundError, Exit.BAD_INPUT, ""),
     (errors.GoneError, Exit.BAD_INPUT, ""),
-    (errors.NotLeadingError, Exit.TRY_LATER, "Run it on the machine that leads, or send it to that node with --log."),
+    (errors.NotLeadingError, Exit.TRY_LATER, "Run it on the machine that leads, with its folder."),
     (errors.OverloadedError, Exit.TRY_LATER, "Nothing was lost; run the same command again later."),
     (errors.JudgementStaleError, Exit.TRY_LATER, "The policy changed meanwhile; run the same command again."),
     (errors.RunningElsewhereError, Exit.TRY_LATER, "Use that folder, and put this copy out of reach."),
