@@ -131,6 +131,22 @@ async def test_a_file_does_not_take_a_shared_mark_to_a_third_place(world: World)
         assert log.newest_head().size == 4
 
 
+@pytest.mark.parametrize("config", ["names the shared mark", "names the wrong one"])
+async def test_a_node_with_another_mark_than_the_one_in_force_is_refused_at_start(world: World, config: str) -> None:
+    """An empty database. It was taken as a front end, its configuration written over, and failed at a takeover."""
+    machine = another_machine(world)
+    async with node(world.moved, watermark=world.mark):
+        wrong = world.mark if config == "names the shared mark" else world.other_mark
+        replace(Config.read(Folder(machine).config), watermark_db=wrong).write(Folder(machine).config)
+        before = Folder(machine).config.read_bytes()
+
+        said = f"high-water mark of this log is in {re.escape(world.mark)}, for all its nodes"
+        with pytest.raises(LogUnusableError, match=said):
+            open_node(machine, watermark=world.other_mark)
+
+        assert Folder(machine).config.read_bytes() == before
+
+
 async def test_a_database_of_before_this_learns_which_mark_vouches_for_it(world: World) -> None:
     machine = another_machine(world)
     await world.extend(watermark=world.mark)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from transparency.errors import LogUnusableError
+from transparency.errors import LogUnusableError, NotLeadingError
 from transparency.log import stores
 from transparency.log.cluster import ClusterLog
-from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Vouching, begin_file
+from transparency.log.cluster_lead import READS_ONLY, Accepted, ClusterSettings, Leading, Vouching, begin_file
 from transparency.log.folder import Config, Folder, Passphrase
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.mark_named import NamedMark, check_file, check_same, remember
@@ -82,6 +82,8 @@ class ServedNode(ClusterLog):
     """A node that ``serve`` made: what it was told stands in config.toml as soon as it runs with it, and not before."""
 
     moved: Config | None = None
+    # Whether the mark it was told of is the one in force. Else it is when this node leads with it, and not before.
+    proven = True
 
     def named_mark(self) -> NamedMark | None:
         """The mark that all nodes share, if they do: remembered, be it that this one only hands over today."""
@@ -97,11 +99,22 @@ class ServedNode(ClusterLog):
             return
         here = cast("PostgresStore", store).place()
         with closing(PostgresMark.reach(vouching.url, config.origin, 0, here)) as mark:
+            tip = store.tip()
             if mark.exists:
-                tip = store.tip()
                 check_mark(store, tip, mark.value, config.origin)
-                if vouching.leaving is None and vouching.accepted is None:
-                    check_same(named, [mark.id], mark.name, MarkValue(tip.size, tip.root))
+            self.proven = named is not None and named.id == mark.id
+            if mark.moved is None and vouching.accepted is None and not self._may_move(vouching):
+                check_same(named, [mark.id], mark.name, MarkValue(tip.size, tip.root))
+
+    def _may_move(self, vouching: Vouching) -> bool:
+        """Whether it may be about to take the shared mark elsewhere: who leads does, and another one leads, or not."""
+        if not isinstance(vouching.leaving, str):
+            return False
+        try:
+            cast("PostgresStore", self._store).check_nobody_leads()
+        except NotLeadingError:
+            return False
+        return True
 
     def leave(self) -> None:
         """Instead of a start."""
@@ -111,8 +124,18 @@ class ServedNode(ClusterLog):
 
     async def start(self, *, drain: bool = True, manifests: bool = False, in_place: bool = False) -> None:
         await super().start(drain=drain, manifests=manifests, in_place=in_place)
+        if self.proven:
+            self._write_moved()
+
+    async def _lead(self, leading: Leading) -> None:
+        await super()._lead(leading)
+        if self.leads:
+            self._write_moved()
+
+    def _write_moved(self) -> None:
         if self.moved is not None:
             self.moved.write(self._parts.folder.config)
+            self.moved = None
 
 
 def parse_accepted(text: str) -> Accepted | None:

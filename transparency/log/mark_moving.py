@@ -16,6 +16,7 @@ the log's database names a mark, none but that one moves: a file that was left s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -65,14 +66,15 @@ class IntoDatabase:
         for old in olds:
             old.own()
             check(old.value)
+        if not self._vouched and new.moved is None:  # before an empty store is said to have none: where it is helps
+            self._check_same(new, olds, tip)
         if not new.exists:
             fresh = new.moved is None and (may_begin or self._vouched)
             cut_short = new.moved is not None and not new.moved.arrived and self._vouched
             if not (fresh or cut_short or any(_is_good(old.moved) for old in olds)):
                 new.check_there(tip)
         if not self._vouched:
-            ids = [each.id for each in (new, *olds) if isinstance(each, PostgresMark)]
-            check_same(self._named, ids, new.name, tip)
+            self._check_same(new, olds, tip)
         if not new.exists:
             for old in olds:
                 if old.moved is None:
@@ -82,6 +84,10 @@ class IntoDatabase:
         for old in olds:
             if _is_good(old.moved):
                 old.leave(new.name, arrived=True)
+
+    def _check_same(self, new: PostgresMark, olds: Sequence[PostgresMark | Mark], tip: MarkValue) -> None:
+        ids = [each.id for each in (new, *olds) if isinstance(each, PostgresMark)]
+        check_same(self._named, ids, new.name, tip)
 
     def _old_database(self, held: ExitStack, new: PostgresMark) -> PostgresMark | None:
         if not isinstance(self._leaving, str):

@@ -84,7 +84,8 @@ def check_same(named: NamedMark | None, found: Iterable[UUID | None], place: str
     """For who comes with the mark in *place*; *found* are its number and those of the marks that were closed for it."""
     if named is not None and named.id not in found:
         raise LogUnusableError(
-            f"the high-water mark in {place} is another than the one that vouches for this log, which is in "
-            f"{named.place}: name that with --watermark {named.place}; if it is lost and you know that this database "
-            f"is the newest, say so with `transparency serve … --accept-failover {tip.size}:{tip.root.hex()}`"
+            f"the high-water mark of this log is in {named.place}, for all its nodes; in {place} is none, or another "
+            f"than the one that vouches for it, which is in {named.place}: name that with --watermark {named.place}; "
+            "if it is lost and you know that this database is the newest, say so with "
+            f"`transparency serve … --accept-failover {tip.size}:{tip.root.hex()}`"
         )
