@@ -74,6 +74,10 @@ class NotLeadingError(OverloadedError):
     """This node of a cluster does not lead its log; the message says who does. Nothing was accepted."""
 
 
+class NobodyLeadsError(OverloadedError):
+    """No node of a cluster leads its log. Start one that may lead, or mend what keeps it from that."""
+
+
 class JudgementStaleError(TransparencyError):
     """The policy generation or the time moved past a judgement before it was sequenced: judge again."""
 

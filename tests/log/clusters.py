@@ -33,11 +33,13 @@ class MadeCluster:
             shutil.copy(self.made.watermark, path.parent / "mark")
         return path
 
-    def node(self, name: str, *, accepted: Accepted | None = None, read_url: str | None = None) -> ClusterLog:
+    def node(
+        self, name: str, *, accepted: Accepted | None = None, read_url: str | None = None, candidate: bool = True
+    ) -> ClusterLog:
         """A node as ``serve`` makes it, not started."""
         data = self.folder(name)
         vouching = Vouching(data.parent / "mark", self.mark_url, accepted)
-        settings = ClusterSettings(self.url, vouching, name, read_url=read_url)
+        settings = ClusterSettings(self.url, vouching, name, candidate, read_url)
         return ClusterLog.join(data, settings, open_store, clock=self.made.clock)
 
 

@@ -74,6 +74,10 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
     (errors.NotFoundError, Exit.BAD_INPUT, ""),
     (errors.GoneError, Exit.BAD_INPUT, ""),
     (errors.NotLeadingError, Exit.TRY_LATER, "Run it on the machine that leads, with its folder."),
+    (
+        errors.NobodyLeadsError, Exit.TRY_LATER,
+        "Start a node that may lead, with `transparency serve` without --never-lead; then this one again.",
+    ),
     (errors.OverloadedError, Exit.TRY_LATER, "Nothing was lost; run the same command again later."),
     (errors.JudgementStaleError, Exit.TRY_LATER, "The policy changed meanwhile; run the same command again."),
     (errors.RunningElsewhereError, Exit.TRY_LATER, "Use that folder, and put this copy out of reach."),

@@ -31,6 +31,7 @@ from transparency.log.cluster_leader import Leader, Surroundings
 from transparency.log.cluster_receipts import BatchReceipts
 from transparency.log.cluster_scans import Scans
 from transparency.log.cluster_sequencer import NodeSequencer
+from transparency.log.cluster_start import say_that_nobody_leads, until_ready
 from transparency.log.cluster_store import LeadersStore, SteadyStore
 from transparency.log.cluster_tasks import Tasks
 from transparency.log.cluster_trouble import Trouble
@@ -53,7 +54,6 @@ from transparency.policy.judge import Judgement
 from transparency.policy.operations import reads_as_operation
 from transparency.statements.statement import Statement
 
-START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 5.0
 # A node that failed as a leader lets another try first.
 PAUSE_SECONDS: Final = 1.0
@@ -112,7 +112,7 @@ class ClusterLog(Log):
     # -- life ----------------------------------------------------------------------------------------------------
 
     async def start(self, *, drain: bool = True, manifests: bool = False, in_place: bool = False) -> None:
-        """Take part. Returns when this node leads, or knows who does."""
+        """Take part. Returns when this node leads, or knows who does; one that never leads when it can show a tree."""
         del drain, in_place  # a leader always drains, and never flushes over a network on the event loop's thread
         self._loop = asyncio.get_running_loop()
         self._makes_manifests = manifests
@@ -129,13 +129,11 @@ class ClusterLog(Log):
         self._ringer.start()
         self._listener.start()
         self._keeper.start()
-        try:
-            async with asyncio.timeout(START_SECONDS):
-                await self._ready.wait()
-        except TimeoutError:
-            raise LogUnusableError("no node of this log leads, and this one does not get to") from None
+        await until_ready(self._ready, self._trouble, candidate=self._settings.candidate)
         if self._failure is not None:
             raise self._failure
+        if not self.leader:
+            say_that_nobody_leads(self.published)
 
     async def stop(self) -> None:
         """As a log's: what it queued is committed. The lease is released, so that another leads at once."""
@@ -344,7 +342,7 @@ class ClusterLog(Log):
         await self._handing.published(size)
         for tell in self.node.on_published:
             tell(size)
-        if size and self.leader:
+        if size and (self.leader or not self._settings.candidate):
             self._ready.set()
 
     async def refresh_in_force(self) -> bool:
