@@ -102,6 +102,10 @@ class DatabaseUnreachableError(LogUnusableError):
     """The PostgreSQL of a log, or of its mark, does not answer. It may tomorrow."""
 
 
+class MarkUnreachableError(DatabaseUnreachableError):
+    """The PostgreSQL of the high-water mark does not answer."""
+
+
 class DatabaseRefusedError(LogUnusableError):
     """The PostgreSQL of a log, or of its mark, does not let this user in, or has no such database."""
 

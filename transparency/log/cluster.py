@@ -19,16 +19,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
-from transparency.errors import JudgementStaleError, LogUnusableError, RefusedError, StoreError, TransparencyError
+from transparency.errors import LogUnusableError, RefusedError, StoreError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
-from transparency.log.candidate import Candidate, Place
 from transparency.log.cluster_bell import Listener, Ringer
 from transparency.log.cluster_follow import Follower, NodeParts, newer_in_force
 from transparency.log.cluster_handover import HandOver
 from transparency.log.cluster_lead import READS_ONLY, ClusterSettings, Leading, OpenStore, prepare
 from transparency.log.cluster_leader import Leader, Surroundings
+from transparency.log.cluster_outlook import Outlook
 from transparency.log.cluster_receipts import BatchReceipts
+from transparency.log.cluster_rows import row_candidate, sequence_row
 from transparency.log.cluster_scans import Scans
 from transparency.log.cluster_sequencer import NodeSequencer
 from transparency.log.cluster_start import say_that_nobody_leads, until_ready
@@ -45,13 +46,11 @@ from transparency.log.lease_table import Seen, Taken
 from transparency.log.log import Log, system_clock
 from transparency.log.manifests import Manifests
 from transparency.log.opening import Opened
-from transparency.log.operations import operation_candidate
 from transparency.log.postgres_connection import BRIEF, connect, passing
 from transparency.log.role import Role
 from transparency.log.sequencer import Sequencer
 from transparency.log.store import Store
 from transparency.policy.judge import Judgement
-from transparency.policy.operations import reads_as_operation
 from transparency.statements.statement import Statement
 
 STOP_SECONDS: Final = 5.0
@@ -83,6 +82,7 @@ class ClusterLog(Log):
         self._scans = Scans(parts.store, None if read_url is None else lambda: open_store(read_url, READS_ONLY))
         self._failure: TransparencyError | None = None
         self._trouble = Trouble()
+        self._outlook = Outlook()
         self._tasks = Tasks()
         session = partial(connect, settings.url, _SESSION, BRIEF)
         self._ringer = Ringer(session)
@@ -205,8 +205,11 @@ class ClusterLog(Log):
     def check_newest_head(self) -> None:
         """And nothing is known to be in the way of statements."""
         self._handing.trouble.check()
-        if self.leads or not self.leader:
+        if self.leads or not self.leader or self._outlook.now:
             self._trouble.check()
+        if not self.leads:
+            self._outlook.check()
+            self._handing.check_progress()
         super().check_newest_head()
 
     def export_entries(self, start: int) -> bytes:
@@ -231,6 +234,8 @@ class ClusterLog(Log):
         self._soon(answer)
 
     async def _begin_to_lead(self, taken: Taken) -> None:
+        self.leader = ""  # who led does no more, and this node does not yet
+        self._outlook.saw(taken.tip.epoch)
         believes = partial(self._keeper.believes, taken.tip.epoch)
 
         def open_store() -> Store:
@@ -258,8 +263,8 @@ class ClusterLog(Log):
     async def _lead(self, leading: Leading) -> None:
         parts, node = self._parts, self.node
         around = Surroundings(
-            parts.folder.path, self.origin, self._store, self._sequence_row, self.operate, self._handing.pending,
-            self._row_candidate, lambda: self.published, self._ringer, self._clock,
+            parts.folder.path, self.origin, self._store, partial(sequence_row, self, self._sequence), self.operate,
+            self._handing.pending, partial(row_candidate, self), lambda: self.published, self._ringer, self._clock,
         )  # fmt: skip
         parts.show(leading.appender.tip, leading.appender.decision_time())
         super()._put_in_force(leading.in_force)
@@ -268,6 +273,7 @@ class ClusterLog(Log):
         leader.sequencer.on_failure = partial(self._step_down, leader=leader)
         leader.sequencer.on_published.extend((self._released, lambda _: self._trouble.over()))
         self._leader, self.leader, self.role = leader, self.holder, Role.LEADER
+        self._outlook.led()
         node.lead(leader.sequencer, leader.intake)
         try:
             await leader.start()
@@ -317,6 +323,7 @@ class ClusterLog(Log):
             case bells.SETTLED:
                 self._handing.look()
             case bells.PUBLISHED if not self.leads and said.isascii() and said.isdigit():
+                self._outlook.led()
                 self._follower.follow(int(said))
             case bells.IN_FORCE if not self.leads:
                 self._follower.follow(self.published, refresh=True)
@@ -325,7 +332,9 @@ class ClusterLog(Log):
 
     async def _note(self, seen: Seen) -> None:
         if not self.leads:
-            self.leader = seen.holder if seen.left > 0 else ""
+            # One of its own was given up, and ends: this node does not lead by it.
+            self.leader = seen.holder if seen.left > 0 and seen.holder != self.holder else ""
+            self._outlook.saw(seen.epoch)
             await self._follower.note(seen)
 
     def _released(self, size: int) -> None:
@@ -367,21 +376,6 @@ class ClusterLog(Log):
             if self.leads or not await self.refresh_in_force():
                 raise
         return await super()._judgement(statement)
-
-    def _row_candidate(self, statement: Statement, judgement: Judgement) -> Candidate:
-        """A row of the intake: a statement, or what a node states about itself."""
-        if reads_as_operation(statement, self.service_keys):
-            return operation_candidate(statement, self.policy.generation, lambda: self.service_keys)
-        return Candidate.of(statement, judgement)
-
-    async def _sequence_row(self, statement: Statement, judgement: Judgement) -> Place:
-        """A row that policy or time have overtaken."""
-        if not reads_as_operation(statement, self.service_keys):
-            return await self._sequence(statement, judgement)
-        try:
-            return await self.sequencer.submit(self._row_candidate(statement, judgement))
-        except JudgementStaleError:
-            raise RefusedError("the operations key was exchanged meanwhile") from None
 
     # -- small ---------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from transparency.errors import OverloadedError, RefusedError, TransparencyError
 from transparency.log import cluster_bell as bells
 from transparency.log.appender import Clock
 from transparency.log.candidate import Batch, Candidate, Sequenced, Standing, Told
+from transparency.log.cluster_outlook import Progress
 from transparency.log.cluster_trouble import Trouble
 from transparency.log.queue import MAX_WAITING, MAX_WAITING_BYTES, overloaded
 from transparency.log.sequencer import MAX_BATCH_BYTES
@@ -76,6 +77,7 @@ class HandOver:
         self._clock = clock
         self._leading = leading or Trouble()
         self.trouble = Trouble()
+        self._progress = Progress(lambda: asyncio.get_running_loop().time())
         self._waiting: dict[Entry, _Waiting] = {}
         self._queue: deque[_Waiting] = deque()
         self._bytes = 0
@@ -107,6 +109,11 @@ class HandOver:
     @property
     def waiting(self) -> int:
         return len(self._waiting)
+
+    def check_progress(self) -> None:
+        """What is handed over is sequenced by somebody, as far as can be seen."""
+        oldest = next(iter(self._waiting.values()), None)
+        self._progress.check(None if oldest is None else oldest.since)
 
     def holds(self, entry: Entry) -> bool:
         """Whether it is durable in the intake because of this node, as far as this node knows."""
@@ -190,6 +197,8 @@ class HandOver:
         """The tree is released up to *size*: tell those that are in its new part."""
         async with self._reading:
             first, self._seen = self._seen, max(self._seen, size)
+            if size > first:
+                self._progress.moved()
             if size <= first or not self._waiting:
                 return
             if size - first > _MAX_NEW:
@@ -273,6 +282,7 @@ class HandOver:
         reason = self.trouble.now or self._leading.now
         said = f"nothing is registered at the moment: {reason}" if reason else "no node of this log leads at the moment"
         for entry in [entry for entry, waiting in self._waiting.items() if waiting.since <= late]:
+            self._progress.gave_up()
             self._tell(entry, OverloadedError(f"{said}; send it again", retry_after=2.0))
 
     def _tell(self, entry: Entry, outcome: Sequenced | Standing | TransparencyError) -> None:
@@ -280,6 +290,8 @@ class HandOver:
         if waiting is None:
             return
         self._bytes -= waiting.row.size
+        if not isinstance(outcome, OverloadedError):
+            self._progress.moved()
         _settle(waiting.kept, outcome if isinstance(outcome, TransparencyError) and not waiting.written else None)
         for told in waiting.told:
             told(outcome)

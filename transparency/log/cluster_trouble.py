@@ -12,7 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from transparency.errors import OverloadedError, StoreError
+from transparency.errors import (
+    DatabaseRefusedError,
+    DatabaseUnreachableError,
+    MarkUnreachableError,
+    OverloadedError,
+    StoreError,
+)
 
 KEPT_SECONDS: Final = 15.0
 _logger = logging.getLogger("transparency.cluster")
@@ -59,7 +65,17 @@ class Trouble:
 
 
 def _public(error: BaseException) -> str:
-    if isinstance(error, AwayError):
-        return error.public
-    # These are a server's own words about itself (postgres_connection.words), or ours.
-    return str(error) if isinstance(error, StoreError | OverloadedError) else "this node cannot lead; its log says why"
+    """For strangers: what kind of thing is wrong, and not where it is."""
+    match error:
+        case AwayError():
+            return error.public
+        case StoreError() | OverloadedError():
+            # These are a server's own words about itself (postgres_connection.words), or ours.
+            return str(error)
+        case MarkUnreachableError():
+            return "the store of the high-water mark does not answer, and without it no receipt may leave"
+        case DatabaseUnreachableError():
+            return "the database of this log does not answer"
+        case DatabaseRefusedError():
+            return "this node is refused by a database that it needs to lead; its log says by which"
+    return "this node cannot lead; its log says why"

@@ -19,7 +19,13 @@ from uuid import UUID
 
 import psycopg
 
-from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError
+from transparency.errors import (
+    DatabaseUnreachableError,
+    LogUnusableError,
+    MarkUnreachableError,
+    RunningElsewhereError,
+    StoreError,
+)
 from transparency.log.mark import MarkValue, Moved, moved_away, named
 from transparency.log.mark_named import NamedMark
 from transparency.log.postgres_connection import (
@@ -111,7 +117,8 @@ class PostgresMark:
         try:
             connection = connect(url, "transparency mark", BRIEF)
         except LogUnusableError as error:
-            raise type(error)(f"the high-water mark: {error}") from error.__cause__
+            kind = MarkUnreachableError if isinstance(error, DatabaseUnreachableError) else type(error)
+            raise kind(f"the high-water mark: {error}") from error.__cause__
         try:
             check_server(connection, writes=True)
             _check_elsewhere(connection, place)
