@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import copied
-from tests.faults.power_cut import Disk, Journal, Model, Recorder, every_model, rebuild_all, strict
+from tests.faults.power_cut import Disk, Journal, Model, Operation, Recorder, every_model, rebuild_all, strict
 from transparency.errors import TransparencyError
-from transparency.log import sequencer
+from transparency.log import journal, sequencer
+from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Accepted, Log, Registered
 from transparency.log.mark import Mark
@@ -67,32 +68,54 @@ def run(template: MadeLog, tmp_path_factory: pytest.TempPathFactory) -> _Run:
     return asyncio.run(_workload(copied(template, tmp_path_factory.mktemp("recorded"))))
 
 
+class _Only(DurableFile):
+    """A journal with nothing in it but what one operation wrote."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._data = operation.data
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return self._data.ljust(length, b"\0")
+
+
 @every_model
-def test_whatever_was_acknowledged_survives_a_power_cut_at_every_sync(run: _Run, in_memory: Path, model: Model) -> None:
+def test_whatever_was_acknowledged_survives_a_power_cut_at_every_sync(
+    run: _Run, in_memory: Path, model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
     assert run.journal.count("sync", DATABASE) > 3, "no checkpoint was in it"
     assert run.journal.count("acknowledge") > 250
     assert run.journal.count("delete", WAL) == 1
 
     points = _rebuild_all(run, in_memory, model)
 
-    print(f"{points} sync points, {run.journal.count('acknowledge')} acknowledgements")  # noqa: T201 - for the report
+    brought_back = caplog.text.count("brought back from the journal")
+    print(f"{points} sync points, {run.journal.count('acknowledge')} acknowledgements, {brought_back} brought back")  # noqa: T201 - for the report
     assert points > 150, "too few sync points to show anything"
+    assert brought_back > 10, "nothing was lost that the journal had to bring back"
 
 
-def test_wal_and_then_mark_are_synced_before_each_acknowledgement(run: _Run) -> None:
+def test_what_is_acknowledged_is_synced_with_the_mark_whole_or_in_the_wal_before_it(run: _Run) -> None:
+    """In a slot the mark moves over a WAL that is synced; in the journal it takes along what the WAL may lose."""
     disk = Disk({name: bytearray(content) for name, content in run.base.items()})
-    synced_since_mark = False
+    synced_since_slot = False
     written = marked = INIT_SIZE
+    slots = kept = 0
     for place, operation in enumerate(run.journal.operations):
         disk.apply(operation)
         match operation.name, operation.kind:
             case (name, "sync") if name == WAL:
-                synced_since_mark = True
-            case (name, "write") if name == MARK:
-                assert synced_since_mark, "the mark moved without a synced commit"
+                synced_since_slot = True
+            case (name, "write") if name == MARK and operation.offset < journal.BEGIN:
+                assert synced_since_slot, "the mark moved without a synced commit"
                 assert not disk.unsynced.get(WAL), "the mark moved over a WAL that was not synced"
-                synced_since_mark = False
-                written = _SIZE_IN_SLOT.unpack_from(operation.data, _SIZE_AT)[0]
+                synced_since_slot = False
+                written, slots = _SIZE_IN_SLOT.unpack_from(operation.data, _SIZE_AT)[0], slots + 1
+            case (name, "write") if name == MARK and any(operation.data):
+                read = journal.Journal(_Only(operation), run.made.origin)
+                read.read(0)
+                (batch,) = read.kept
+                assert batch.before[0] == written, "what is kept does not go on from the mark"
+                written, kept = batch.after[0], kept + 1
             case (name, "sync") if name == MARK:
                 marked = written
         got = operation.acknowledged
@@ -102,6 +125,7 @@ def test_wal_and_then_mark_are_synced_before_each_acknowledgement(run: _Run) -> 
             between = run.journal.operations[got.sent_at : place]
             assert any((one.name, one.kind) == (WAL, "sync") for one in between), "202 before any sync of the WAL"
     assert marked > 256
+    assert min(slots, kept) > 10, "one of the two ways was hardly taken"
 
 
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])

@@ -97,6 +97,24 @@ async def test_an_erased_payload_is_in_no_file_and_the_holder_of_the_original_ca
     assert (report.findings, report.entries[Outcome.ERASED]) == ([], 1)
 
 
+@pytest.mark.sqlite_file
+async def test_an_erased_payload_is_not_in_the_mark_s_journal_either(tmp_path: Path) -> None:
+    made = erasing.make(tmp_path)
+    async with running(made.made) as log:
+        registered = await log.register(made.issuer.sign(b"said by " + MARKER))
+        assert MARKER in made.made.watermark.read_bytes(), "a small batch is kept there"
+        await erasing.state_audit(made, log)
+
+        await erasing.by_order(log, registered.index)
+
+        assert MARKER not in made.made.watermark.read_bytes()
+        further = await log.register(made.issuer.sign(b"the journal goes on"))
+        assert b"the journal goes on" in made.made.watermark.read_bytes()
+    async with running(made.made) as log:
+        assert log.receipt(further.index) == further.receipt
+    assert made.made.fsck().findings == []
+
+
 async def test_an_erased_statement_that_is_sent_again_is_known_and_not_kept(tmp_path: Path) -> None:
     made = erasing.make(tmp_path)
     async with running(made.made) as log:

@@ -14,6 +14,13 @@ the sequencer's; nobody else holds a reference.
    has checked that the tree at the mark's size has the mark's root.
 4. Only then does ``append`` return, and only then can a receipt be released.
 
+A small batch is synced once, not twice (decision 0019): the commit of step 2 is told that it is *kept*, and need not
+survive power loss; step 3 writes the batch itself into the mark's journal, which moves the mark on with it. Power loss
+before step 3 is done: as above, or the batch is gone from both, and nobody has seen it. After: the mark knows of it,
+and start-up brings back from the journal what the store has lost, entry by entry and under the very head that was
+signed (redo.py). The journal begins anew only when a commit that is not kept has returned, with which all before it is
+on the disk.
+
 Which key signs a head follows from the registered key set and the head's time alone (policy/keyset.py), so an announced
 key takes over by itself, and whoever checks a head later, knows whose it must be.
 
@@ -27,6 +34,7 @@ from dataclasses import dataclass
 
 from transparency.cose.keys import Signer
 from transparency.errors import StoreError
+from transparency.log import redo
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.store import Commit, NewEntry, Store, Tip
 from transparency.merkle.hashing import leaf_hash
@@ -106,11 +114,15 @@ class Appender:
             root=edge.root(),
             time=time,
         )
+        kept = signer_at is None and not intake_done and self._can_keep(entries)
         self._spent = True
-        self._store.commit(Commit(self._tip, entries, tiles, head, intake_done))
+        self._store.commit(Commit(self._tip, entries, tiles, head, intake_done, kept))
         self.on_commit(len(entries))
         if self._mark is not None:
-            self._mark.write(MarkValue(head.size, head.root))
+            if kept:
+                self._mark.keep(redo.batch(self._tip, entries, head))
+            else:
+                self._mark.write(MarkValue(head.size, head.root))
         self._spent = False
         self._edge = edge
         self.newest_leaves = leaves
@@ -119,6 +131,19 @@ class Appender:
         if signer_at is not None:
             self._signer_at = signer_at
         return head
+
+    def settle(self, *, forget: bool = False) -> None:
+        """Have all that was appended in the store for good. The journal has nothing to add then, or is to *forget*."""
+        self._store.extend_index(self._tip.size)  # and with it whatever was kept until now (store.py, 4)
+        if self._mark is not None and not self._spent:
+            if self._mark.keeps:
+                self._mark.write(MarkValue(self._tip.size, self._tip.root))
+            if forget:
+                self._mark.forget()
+
+    def _can_keep(self, entries: Sequence[NewEntry]) -> bool:
+        length = redo.longest(entries)
+        return self._mark is not None and length is not None and self._mark.can_keep(length)
 
 
 def _nobody(_count: int) -> None:

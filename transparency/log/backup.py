@@ -156,7 +156,7 @@ def _unless_read_only() -> Iterator[None]:
 
 def _erase_again(store: Store, folder: Folder, origin: str) -> None:
     store.note_erased(0)
-    unfinished = carry_out(store, folder, origin, lambda job: job())
+    unfinished = carry_out(store, folder, origin, lambda job: job(), lambda: None)
     if unfinished:
         raise LogUnusableError(f"what was erased could not be erased again from the copy: {unfinished}; try once more")
 

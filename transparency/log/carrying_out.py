@@ -52,8 +52,11 @@ class Work:
     indexes: tuple[int, ...]
 
 
-def carry_out(store: Store, folder: Folder, origin: str, write: Write) -> str:
-    """Do whatever registered erasures have left to do; why it is not all done, or ""."""
+def carry_out(store: Store, folder: Folder, origin: str, write: Write, forget: Callable[[], None]) -> str:
+    """Do whatever registered erasures have left to do; why it is not all done, or "".
+
+    *forget* overwrites what is kept of statements outside the store. It is run as a write.
+    """
     upto, done = store.tip().size, store.erased_upto()
     pending = erasures(store, down_to=done)
     works = works_of(store, origin, since=done) if pending else []
@@ -68,6 +71,7 @@ def carry_out(store: Store, folder: Folder, origin: str, write: Write) -> str:
         unfinished = _forget(store, folder, works)
         if payloads:
             unfinished = str(write(store.scrub)) or unfinished
+            write(forget)
     except OSError as error:
         return f"{error.strerror or error}"
     if not unfinished and (pending or upto - done >= _NOTE_EVERY):

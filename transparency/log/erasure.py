@@ -43,6 +43,7 @@ class Writing(Protocol):
 
     def write(self, job: Callable[[], Any]) -> Coroutine[Any, Any, Any]: ...
     def index_all(self) -> Coroutine[Any, Any, None]: ...
+    def forget_kept(self) -> None: ...
 
 
 """Runs one write on the thread that writes."""
@@ -88,6 +89,7 @@ class Erasures:
         self._operate = operate
         self._write = sequencer.write
         self._index_all = sequencer.index_all
+        self._forget = sequencer.forget_kept
         self._clock = clock
         self._lock = asyncio.Lock()
         self._acts: set[asyncio.Task[Outcome]] = set()
@@ -160,7 +162,7 @@ class Erasures:
         def write(job: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the job gives
             return asyncio.run_coroutine_threadsafe(self._write(job), loop).result()
 
-        return await asyncio.to_thread(carry_out, self._store, self._folder, self._origin, write)
+        return await asyncio.to_thread(carry_out, self._store, self._folder, self._origin, write, self._forget)
 
 
 def judge(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
+from transparency.log import redo
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.checkpoint_check import check_checkpoints
 from transparency.log.documents import InForce, advance, bootstrap
@@ -103,8 +104,15 @@ class _ReadOnlyFile(DurableFile):
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _read_file(path: Path, origin: str) -> MarkValue:
+def _read_file(path: Path, origin: str, store: Store) -> MarkValue:
     with contextlib.closing(Mark.open(path, origin, _ReadOnlyFile)) as mark:
+        tip = store.tip()
+        if lost := redo.lost(tip, mark.kept):
+            last = lost[-1].after[0] - 1
+            raise LogUnusableError(
+                f"power was lost while it ran: entries {tip.size} to {last} are in the journal of {path} and not in "
+                "the tree. Start the log, which brings them back, and look again"
+            )
         return mark.value
 
 
@@ -114,7 +122,7 @@ def check_newest(store: Store, folder: Folder, config: Config, place: Path | str
     if isinstance(place, str):
         value = read_mark(config, place, shared)
     elif shared is None:
-        value = _read_file(place, config.origin)
+        value = _read_file(place, config.origin, store)
     else:
         raise LogUnusableError(_not_the_shared(place, shared))
     # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.

@@ -2,7 +2,8 @@
 
 A restored old folder does not bring the mark back with it, so start-up sees that the state is behind (design.md §4).
 The file has two slots in different sectors, written in turn and synced: a write cut short by power loss spoils one
-slot and leaves the other, which holds the mark before it. One ``fdatasync`` a batch.
+slot and leaves the other, which holds the mark before it. One ``fdatasync`` a batch. Behind the slots a log has its
+journal (journal.py), in which the mark goes on with each batch that is kept there.
 
     slot = "TLMARK01" · SHA-256(origin) · size (u64) · root (32) · SHA-256 of all before
 
@@ -21,13 +22,14 @@ import logging
 import os
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from transparency.errors import LogUnusableError, RunningElsewhereError, StoreError, TransparencyError
 from transparency.log.durable import DurableFile, create_durably
+from transparency.log.journal import Journal, Kept
 
 _MAGIC = b"TLMARK01"
 _MOVED = b"TLMOVED1"
@@ -64,6 +66,7 @@ class Mark:
         self._file = file
         self._bound_for = bound_for
         self._slots: list[MarkValue | Moved | None] = []
+        self._journal = Journal(file, origin)
         self._read()
 
     @classmethod
@@ -99,6 +102,7 @@ class Mark:
             raise LogUnusableError(
                 f"the high-water mark {self.path} is damaged in both its slots; restore it from a backup"
             )
+        self._journal.read(self._in_slots().size)
         moved = self.moved
         if moved is not None and moved.to != self._bound_for:
             raise moved_away(str(self.path), moved)
@@ -112,9 +116,19 @@ class Mark:
 
     @property
     def value(self) -> MarkValue:
+        if self._journal.last is None or self.moved is not None:
+            return self._in_slots()
+        return MarkValue(*self._journal.last)
+
+    def _in_slots(self) -> MarkValue:
         if (moved := self.moved) is not None:
             return moved.value
         return max((slot for slot in self._slots if isinstance(slot, MarkValue)), key=lambda slot: slot.size)
+
+    @property
+    def kept(self) -> Sequence[Kept]:
+        """Batches that the journal held when it was read: the store may have lost them."""
+        return self._journal.kept
 
     def own(self) -> None:
         """Hold the mark as a folder is held.
@@ -129,8 +143,40 @@ class Mark:
         self._read()  # who held it until a moment ago may have gone on, or moved it
 
     def write(self, value: MarkValue) -> None:
+        """All up to *value* is in the store for good: the journal begins anew."""
         sizes = [slot.size if isinstance(slot, MarkValue) else -1 for slot in self._slots]
         self._put(sizes.index(min(sizes)), value)
+        self._journal.begin_anew()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the journal holds a batch that the store may lose."""
+        return self._journal.last is not None
+
+    def make_journal(self) -> None:
+        """Have a journal, if it can be had: without, every batch is synced in the store and here."""
+        try:
+            self._journal.make()
+        except OSError as error:
+            _logger.warning("%s has no journal, and a registration takes two flushes: %s", self.path, error.strerror)
+
+    def can_keep(self, length: int) -> bool:
+        """Whether the journal has room for a batch of this length."""
+        return self._journal.has_room(length)
+
+    def keep(self, batch: Kept) -> None:
+        """As :meth:`write`, but that the store may still lose this batch."""
+        try:
+            self._journal.append(batch)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def forget(self) -> None:
+        """Nothing of what was kept can be read here any more. All of it must be in the store for good."""
+        try:
+            self._journal.wipe()
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def leave(self, to: str, *, arrived: bool) -> None:
         """Close it here, durably, for one in the place *to*. The slot with the older value is written first."""
@@ -144,8 +190,11 @@ class Mark:
             self._file.write_at(_OFFSETS[place], _encode(self._origin, slot))
             self._file.sync()
         except OSError as error:
-            raise StoreError(f"the high-water mark {self.path} could not be written: {error.strerror}") from error
+            raise self._unwritable(error) from error
         self._slots[place] = slot
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(f"the high-water mark {self.path} could not be written: {error.strerror}")
 
     def close(self) -> None:
         self._file.close()

@@ -77,7 +77,13 @@ class Place:
 
 
 class PostgresMark:
-    """Owned by the sequencer's thread. ``write`` returns only when the second database has it durably."""
+    """Owned by the sequencer's thread. ``write`` returns only when the second database has it durably.
+
+    It keeps no batches: the log's own database has them durably, too.
+    """
+
+    kept = ()
+    keeps = False
 
     def __init__(self, connection: Connection, url: str, origin: str, epoch: int, place: Place) -> None:
         self.name = named(without_password(url))
@@ -200,6 +206,12 @@ class PostgresMark:
         if not moved:
             raise StoreError("the high-water mark was moved by another leader of this log")
         self.value = value
+
+    def can_keep(self, length: int) -> bool:  # noqa: ARG002 - as of a mark in a file
+        return False
+
+    def forget(self) -> None:
+        """Nothing to forget."""
 
     def leave(self, to: str, *, arrived: bool) -> None:
         """Close it here, for one in the place *to*."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from transparency.errors import LogUnusableError, StoreError
-from transparency.log import bulk, stores
+from transparency.log import bulk, redo, stores
 from transparency.log.backup import copy_beside
 from transparency.log.durable import create_durably
 from transparency.log.folder import Config, Folder, Ownership, make_folder, publish_folder
@@ -58,6 +58,9 @@ def migrate(source: Path, target: Path, db: str | None, progress: Progress | Non
             )
         from_store = stores.open_store(old, config.db, vouched=config.watermark_db is not None)
         try:
+            if config.db is None:
+                redo.recover(from_store, config.watermark, config.origin,
+                             lambda value: check_mark(from_store, from_store.tip(), value, config.origin))  # fmt: skip
             tip = from_store.take_over()
             shared = stores.open_mark(old, config, from_store, tip, begins=False)
             mark = shared or Mark.open(config.watermark, config.origin)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from transparency.cose.keys import PublicKey, Signer
 from transparency.errors import LogUnusableError, MalformedError, StoreError, TransparencyError
-from transparency.log import stores
+from transparency.log import redo, stores
 from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
@@ -85,9 +85,14 @@ def open_log(
             shared = stores.open_mark(folder, config, opened, tip, begins=tip.size == INIT_SIZE)
             return shared or open_file_mark(config, tip, open_mark_file)
 
+        def check_value(value: MarkValue) -> None:
+            check_mark(store, store.tip(), value, config.origin)
+
         if wrap_store is not None:
             store = wrap_store(store)
         try:
+            if config.db is None:
+                redo.recover(store, config.watermark, config.origin, check_value, open_mark_file)
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
             return _check(folder, config, ownership, store, open_mark, clock, load_key, said)
         except StoreError as error:
@@ -145,9 +150,12 @@ def make_ready(
     try:
         mark.own()
         check_mark(store, tip, mark.value, config.origin)
-        if mark.value.size < tip.size:
-            # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours.
+        if mark.value.size < tip.size or mark.kept:
+            # A crash between commit and mark: the head may or may not have been seen; the tree says it is ours. And
+            # with the takeover all that stands in the journal has come to the disk.
             mark.write(MarkValue(tip.size, tip.root))
+        if config.db is None:  # what PostgreSQL has committed it does not lose
+            mark.make_journal()
         store.extend_index(tip.size)
         identity = Identity(in_force.keys.keys.iss, config.origin)
         return in_force, mark, Appender(store, mark, identity, signers.at, clock, tip, head.time)

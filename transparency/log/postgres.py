@@ -172,7 +172,7 @@ class PostgresStore(SqlReads):
         row = self._one("SELECT idx FROM entries WHERE entry = %b", (entry,))
         return row[0] if row else None
 
-    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+    def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]:  # noqa: ARG002 - sooner is not possible
         if not entries:
             return {}
         rows = self._all("SELECT entry, idx FROM entries WHERE entry = ANY(%b)", (list(entries),))

@@ -114,8 +114,8 @@ class Sequencer:
         if self._task is not None:
             await self._task
         if self.failed is None:
-            with contextlib.suppress(StoreError):  # the index is derived; the next start catches up
-                await self.write(lambda: self._store.extend_index(self._appender.tip.size))
+            with contextlib.suppress(StoreError):  # the next start catches up
+                await self.write(self._appender.settle)
         await asyncio.to_thread(self._writer.close)  # it waits for a write that is under way
 
     @property
@@ -140,10 +140,10 @@ class Sequencer:
         return None if index is None or index >= self.size else index
 
     def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
-        """As :meth:`find`, of many at once: those that are in the tree."""
+        """As :meth:`find`, of many at once: those that are in the tree. For who is about to write."""
         found = self._recent.places(entries)
         others = [entry for entry in entries if entry not in found] if found else entries
-        return found | self._store.find_some(others)
+        return found | self._store.find_some(others, writing=self._writer.idle)
 
     @property
     def stopping(self) -> bool:
@@ -372,6 +372,10 @@ class Sequencer:
         upto = self._appender.tip.size
         await self.write(lambda: self._store.extend_index(upto))
         self._recent.forget(upto)
+
+    def forget_kept(self) -> None:
+        """What the journal holds of statements is overwritten. Run as a write."""
+        self._appender.settle(forget=True)
 
     def fail(self, error: BaseException) -> None:
         if self.failed is not None:

@@ -1,5 +1,8 @@
 """The embedded store: SQLite in WAL mode with ``synchronous=FULL``, so that a commit that returned is on the disk.
 
+A batch that is kept elsewhere is committed with ``synchronous=NORMAL``: power loss may take it and those behind it, but
+leaves no half of one. The next commit in full syncs the write-ahead log, and so all that came before it.
+
 Three connections: the writer's belongs to the sequencer's thread, the reader's to whoever reads a row, the scanner's to
 who reads many, such as an export: pages of megabytes, in threads, for which the event loop must not wait. SQL is kept
 to what any SQLite binding runs (no cursor attributes): the power-cut tests run this class over a shim of the VFS.
@@ -93,6 +96,7 @@ class SqliteStore(SqlReads):
             raise
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
+        self._synchronous = self._syncing = synchronous
         self._reading, self._scanning = threading.Lock(), threading.Lock()
         self._rounds = sqlite_index.Rounds(self._writer)
         if not current:
@@ -112,7 +116,7 @@ class SqliteStore(SqlReads):
 
     def commit(self, batch: Commit) -> None:
         expected, head = batch.expected, batch.head
-        with self._transaction() as run:
+        with self._transaction(kept=batch.kept) as run:
             run(
                 "UPDATE tip SET size = ?, root = ? WHERE size = ? AND root = ? AND epoch = ?",
                 (head.size, head.root, expected.size, expected.root, expected.epoch),
@@ -194,6 +198,7 @@ class SqliteStore(SqlReads):
             sqlite_erasing.erase(run, indexes)
 
     def scrub(self) -> str:
+        self._sync(self._synchronous)
         return sqlite_erasing.scrub(self._writer)
 
     def note_erased(self, upto: int) -> None:
@@ -213,11 +218,13 @@ class SqliteStore(SqlReads):
         row = self._one(sqlite_index.FIND, (entry,))
         return row[0] if row else None
 
-    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+    def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]:
         found: dict[Entry, int] = {}
         for start in range(0, len(entries), _FIND_AT_ONCE):
             some = entries[start : start + _FIND_AT_ONCE]
-            rows = self._all(sqlite_index.find_some(len(some)), some)
+            sql = sqlite_index.find_some(len(some))
+            # The reader would have to read its pages anew after every commit, which are not its own.
+            rows = self._of_writer(sql, some) if writing else self._all(sql, some)
             found.update((Entry(entry), index) for entry, index in rows)
         return found
 
@@ -242,8 +249,18 @@ class SqliteStore(SqlReads):
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
-    def _transaction(self) -> Transaction:
+    def _transaction(self, *, kept: bool = False) -> Transaction:
+        self._sync("NORMAL" if kept and self._synchronous == "FULL" else self._synchronous)
         return Transaction(self._writer)
+
+    def _sync(self, synchronous: str) -> None:
+        """How the writer's commits are synced from now on."""
+        if synchronous != self._syncing:
+            try:
+                self._writer.execute(f"PRAGMA synchronous = {synchronous}")
+            except Exception as error:
+                raise StoreError(f"the store cannot begin to write: {error}") from error
+            self._syncing = synchronous
 
     def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         try:
@@ -257,6 +274,12 @@ class SqliteStore(SqlReads):
         try:
             with self._reading:
                 return list(self._reader.execute(sql, parameters).fetchall())
+        except Exception as error:
+            raise unreadable(error) from error
+
+    def _of_writer(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        try:
+            return list(self._writer.execute(sql, parameters).fetchall())
         except Exception as error:
             raise unreadable(error) from error
 

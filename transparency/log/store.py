@@ -4,11 +4,14 @@ Contract
 --------
 1. ``commit`` is one transaction. Its first act is the compare-and-swap on the one-row tip: size, root *and* epoch must
    be those expected, else :class:`TipMovedError` and nothing changed. Entry index and head size are unique.
-2. When ``commit``, ``intake_add`` or ``put_checkpoint`` returns, what it wrote survives power loss. When it raises,
-   nobody knows: the caller stops and the log is reopened, which reads the truth.
+2. When ``commit``, ``intake_add`` or ``put_checkpoint`` returns, what it wrote survives power loss, and so does all
+   that was written before it. When it raises, nobody knows: the caller stops and the log is reopened, which reads the
+   truth. A batch that is *kept*, elsewhere and by who commits it, may be lost to power loss, with those that follow it
+   up to the first write that is not: what is left is then a state that once was.
 3. ``take_over`` raises the epoch. From then on every commit under an older epoch fails: two writers cannot both win.
 4. The digest and sibling indexes are *derived* from the entries. They may lag behind the tip by what
-   ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat. ``index_some`` puts rows of entries into
+   ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat: when it returns, everything below *upto*
+   survives power loss, kept or not. ``index_some`` puts rows of entries into
    them, which may be there already, and, given *upto*, says that from now on everything below it is there.
    Where the indexes are part of each commit they never lag, and a digest that is there already is :class:`StoreError`.
 5. Reads see every commit that returned before the read began. Reads never see half a commit.
@@ -27,7 +30,8 @@ Contract
    if its text is the same, with more or newer signatures, and stays witnessed if it was; another text, or a size below
    the newest, is :class:`StoreError`. Older ones go by the rule of checkpoint_keeping.py. ``checkpoint_covering`` gives
    the smallest *witnessed* one that is larger than an index, ``checkpoints`` those larger than *after*.
-10. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile.
+10. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile. Who could
+   write at this moment may say so (*writing*), and be answered sooner.
 """
 
 from __future__ import annotations
@@ -98,6 +102,7 @@ class Commit:
     tiles: Mapping[tuple[int, int], bytes]
     head: SignedHead
     intake_done: Sequence[Entry] = field(default=())
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Store(Protocol):
     def heads(self, after: int = 0) -> Iterator[SignedHead]: ...
     def heads_made(self) -> int: ...
     def find(self, entry: Entry) -> int | None: ...
-    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]: ...
+    def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]: ...
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]: ...
     def indexed_size(self) -> int: ...
     def extend_index(self, upto: int) -> None: ...

@@ -32,6 +32,11 @@ class Writer:
         self._in_place = in_place
         self._quick = True
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being written. It stays so until the event loop's thread itself has something written."""
+        return not self._running
+
     async def run(self, job: Callable[[], _T]) -> _T:
         future = self._thread.submit(job)
         # Not when the waiter goes, which it may do while the thread is still writing, but when the job is done.
@@ -42,7 +47,7 @@ class Writer:
     async def run_small(self, job: Callable[[], _T]) -> _T:
         """A job that takes as long as a flush does."""
         began = time.perf_counter()
-        if self._in_place and self._quick and not self._running:
+        if self._in_place and self._quick and self.idle:
             result = job()
         else:
             result = await self.run(job)

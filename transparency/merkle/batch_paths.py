@@ -21,6 +21,8 @@ def batch_paths(
     subtrees of the tree of size *first*, by level, as ``CompactRange.by_level`` has them: a path into the new part
     meets no other hash of the old one.
     """
+    if len(leaves) == 1:
+        return [_path_of_last(first, left, mark)]
     rows: list[list[bytes]] = []
     begin, nodes = first, list(leaves)
     while nodes and (begin or len(nodes) > 1):
@@ -36,6 +38,12 @@ def batch_paths(
     for row in reversed(rows):
         ways = _one_row_down(row, ways, mark)
     return ways[len(ways) - len(leaves) :]
+
+
+def _path_of_last(index: int, left: Sequence[bytes | None], mark: bytes) -> tuple[int, bytes]:
+    """Of the last leaf of a tree: beside it stand complete subtrees, and nothing that has to be hashed."""
+    beside = [_waiting(left, level) for level in range(index.bit_length()) if index >> level & 1]
+    return len(beside), b"".join([mark + subtree for subtree in beside])
 
 
 def _waiting(left: Sequence[bytes | None], level: int) -> bytes:

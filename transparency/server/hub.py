@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import Any, Final, cast
 
 from transparency.errors import JudgementStaleError, MalformedError, StoreError, TransparencyError
-from transparency.log.candidate import Batch, Lot, Place, Sequenced, Standing
+from transparency.log.candidate import Batch, Candidate, Lot, Place, Sequenced, Standing
 from transparency.log.store import IntakeRow, NewEntry
 from transparency.policy.judge import Judgement
 from transparency.server.frames import FrameReader, frame
@@ -96,6 +96,20 @@ class Hub:
             patient=sheaf.patient,
         )
         self._service.log.sequencer.enqueue_lot(lot)
+
+    def take_one(
+        self, link: Link, number: int, new: NewEntry, judgement: Judgement, client: str | None, rate: int | None
+    ) -> None:
+        """As :meth:`take`, for a statement by itself that was not sent over a link."""
+        if client is not None and not self._admitted(link, (number,), client, rate):
+            return
+        link.wait((number,), (new,), judgement)
+        candidate = Candidate(new, judgement)
+        told = partial(self._ended, link, number)
+        try:
+            self._service.log.sequencer.enqueue(candidate, told)
+        except TransparencyError as error:
+            told(error)
 
     def _admitted(self, link: Link, numbers: Sequence[int], client: str, rate: int | None) -> int:
         """How many of them the client may still send; the others are refused."""

@@ -14,17 +14,20 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from transparency.log.store import Kind as EntryKind
+from transparency.log.store import NewEntry
+from transparency.policy.judge import Judgement
 from transparency.server.acceptor import Acceptor, address_of
 from transparency.server.balance import TO_OWNER, Shared
 from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.desk import Desk, drained
-from transparency.server.handing import Kind, Receipts
+from transparency.server.handing import Kind
 from transparency.server.hub import Hub, Link
 from transparency.server.lean import LeanConnection
 from transparency.server.limits import RateLimiter
-from transparency.server.registrar import RemoteRegistrar
+from transparency.server.registrar import RemoteRegistrar, UnderWay
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 
 Adopt = Callable[[socket.socket, str, bytes], None]
@@ -38,23 +41,51 @@ class OwnLink(Link):
 
     def __init__(self, hub: Hub, limits: Callable[[int | None], bool]) -> None:
         super().__init__(hub, lambda: None, hub.service.settings.slow_after)
-        self.registrar = RemoteRegistrar(self.take_up, limits, BODY_MARGIN)
+        self.registrar = OwnRegistrar(self, limits)
         hub.joined(self)
 
     @property
     def alive(self) -> bool:
         return True
 
+    def registered(self, numbers: Sequence[int], receipts: Sequence[bytes]) -> None:
+        """At once: there is nobody whose answer could leave with this one."""
+        for number, receipt in zip(numbers, receipts, strict=True):
+            self._waiting.pop(number, None)
+            self.registrar.heard_receipt(number, receipt)
+
+    def hand(self, number: int, new: NewEntry, judgement: Judgement, client: str | None, rate: int | None) -> None:
+        self._hub.take_one(self, number, new, judgement, client, rate)
+
     def say(self, kind: Kind, value: object = None) -> None:
         match kind, value:
-            case Kind.RECEIPTS, Receipts():
-                self.registrar.heard_receipts(value)
             case Kind.ANSWERS, list():
                 self.registrar.heard(value)
             case Kind.IN_FORCE, list():
                 self.registrar.put_in_force(*value)
             case _:
                 raise ValueError(f"nobody here is told {kind.name}")
+
+
+class OwnRegistrar(RemoteRegistrar):
+    """What a worker would put into a frame is handed over as it is."""
+
+    def __init__(self, link: OwnLink, limits: Callable[[int | None], bool]) -> None:
+        super().__init__(link.take_up, limits, BODY_MARGIN)
+        self._link = link
+
+    def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:
+        for number, under_way, judgement in handed:
+            statement = under_way.statement
+            new = NewEntry(
+                statement.entry,
+                EntryKind.STATEMENT,
+                judgement.generation,
+                under_way.tbs_digest,
+                statement.normalised,
+                judgement.collateral,
+            )
+            self._link.hand(number, new, judgement, *self._counted(under_way))
 
 
 class OwnDesk:

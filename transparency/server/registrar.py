@@ -76,7 +76,7 @@ def refusal_of(refusal: TransparencyError, statement: Statement, limit: int) -> 
     )
 
 
-class _UnderWay:
+class UnderWay:
     """A statement that was handed over, or asked for, and what is to be done with the answer."""
 
     __slots__ = ("answered", "client", "judgements", "patient", "refusal", "statement", "tbs_digest")
@@ -107,12 +107,12 @@ class RemoteRegistrar:
         self._keys: ServiceKeys | None = None
         self._time = 0
         self._number = 0
-        self._under_way: dict[int, _UnderWay] = {}
+        self._under_way: dict[int, UnderWay] = {}
         self.bytes_under_way = 0
         self._incoming: list[_Incoming] = []
         self._incoming_bytes = 0
         self._since = 0.0
-        self._handed: list[tuple[int, _UnderWay, Judgement]] = []
+        self._handed: list[tuple[int, UnderWay, Judgement]] = []
         self._asked: list[tuple[int, bytes]] = []
 
     @property
@@ -165,7 +165,7 @@ class RemoteRegistrar:
             self._hand_over(under_way, judgement)
         self._flush()
 
-    def _read(self, some: list[_Incoming]) -> list[_UnderWay]:
+    def _read(self, some: list[_Incoming]) -> list[UnderWay]:
         read = []
         for data, client, answered, patient in some:
             try:
@@ -174,12 +174,12 @@ class RemoteRegistrar:
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
                 _tell(answered, error)
             else:
-                read.append(_UnderWay(statement, client, answered, patient=patient))
+                read.append(UnderWay(statement, client, answered, patient=patient))
         return read
 
     # -- judging -------------------------------------------------------------------------------------------------
 
-    def _open(self, read: list[_UnderWay]) -> list[tuple[_UnderWay, Opened]]:
+    def _open(self, read: list[UnderWay]) -> list[tuple[UnderWay, Opened]]:
         opened = []
         for under_way in read:
             statement = under_way.statement
@@ -194,7 +194,7 @@ class RemoteRegistrar:
                 _tell(under_way.answered, error)
         return opened
 
-    def _conclude(self, opened: list[tuple[_UnderWay, Opened]]) -> list[tuple[_UnderWay, Judgement]]:
+    def _conclude(self, opened: list[tuple[UnderWay, Opened]]) -> list[tuple[UnderWay, Judgement]]:
         judged = []
         for under_way, one in opened:
             try:
@@ -216,7 +216,7 @@ class RemoteRegistrar:
     def _policy_reads(self, statement: Statement) -> bool:
         return self._current().reads_records_of(statement.iss)
 
-    def _opened(self, under_way: _UnderWay) -> Opened:
+    def _opened(self, under_way: UnderWay) -> Opened:
         judge, keys, statement = self._current(), self._keys, under_way.statement
         if keys is not None and reads_as_operation(statement, keys):
             raise RefusedError("what the service states about itself is registered by the service alone")
@@ -225,10 +225,10 @@ class RemoteRegistrar:
     def _now(self) -> int:
         return max(int(time.time()), self._time)
 
-    def _judgement(self, under_way: _UnderWay) -> Judgement:
+    def _judgement(self, under_way: UnderWay) -> Judgement:
         return conclude(self._opened(under_way))
 
-    async def _judge_slowly(self, under_way: _UnderWay) -> None:
+    async def _judge_slowly(self, under_way: UnderWay) -> None:
         try:
             judgement = await asyncio.to_thread(self._judgement, under_way)
         except RefusedError as error:
@@ -240,19 +240,19 @@ class RemoteRegistrar:
 
     # -- to the owner --------------------------------------------------------------------------------------------
 
-    def _hand_over(self, under_way: _UnderWay, judgement: Judgement) -> None:
+    def _hand_over(self, under_way: UnderWay, judgement: Judgement) -> None:
         under_way.judgements += 1
         number = self._begin(under_way)
         self._later()
         self._handed.append((number, under_way, judgement))
 
-    def _ask(self, under_way: _UnderWay, refusal: TransparencyError) -> None:
+    def _ask(self, under_way: UnderWay, refusal: TransparencyError) -> None:
         under_way.refusal = _bare(refusal)
         number = self._begin(under_way)
         self._later()
         self._asked.append((number, under_way.statement.entry))
 
-    def _begin(self, under_way: _UnderWay) -> int:
+    def _begin(self, under_way: UnderWay) -> int:
         self._number += 1
         self._under_way[self._number] = under_way
         self.bytes_under_way += len(under_way.statement.normalised)
@@ -266,17 +266,20 @@ class RemoteRegistrar:
     def _flush(self) -> None:
         if self._handed:
             handed, self._handed = self._handed, []
-            self._say(Kind.HANDED, self._sheaves(handed))
+            self._hand(handed)
         if self._asked:
             asked, self._asked = self._asked, []
             self._say(Kind.ASKED, asked)
 
-    def _sheaves(self, handed: list[tuple[int, _UnderWay, Judgement]]) -> list[Sheaf]:
-        alike: dict[tuple[Alike, int | None], list[tuple[int, _UnderWay, Judgement]]] = {}
+    def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:
+        self._say(Kind.HANDED, self._sheaves(handed))
+
+    def _sheaves(self, handed: list[tuple[int, UnderWay, Judgement]]) -> list[Sheaf]:
+        alike: dict[tuple[Alike, int | None], list[tuple[int, UnderWay, Judgement]]] = {}
         soon = self._now() + SOON_SECONDS
         # Those that come together are mostly alike: what the last one was found by is compared first.
         last: tuple[object, ...] = ()
-        group: list[tuple[int, _UnderWay, Judgement]] = []
+        group: list[tuple[int, UnderWay, Judgement]] = []
         for one in handed:
             _, under_way, (generation, _, not_after, collateral, unique) = one
             # Whose time is nearly over goes by itself: the others would have to be judged again with it.
@@ -294,21 +297,28 @@ class RemoteRegistrar:
             for (shared, _), some in alike.items()
         ]
 
-    def _alike(self, under_way: _UnderWay, judgement: Judgement) -> Alike:
+    def _alike(self, under_way: UnderWay, judgement: Judgement) -> Alike:
+        client, rate = self._counted(under_way)
+        return Alike(judgement.generation, judgement.collateral, judgement.unique, under_way.patient, client, rate)
+
+    def _counted(self, under_way: UnderWay) -> tuple[str | None, int | None]:
+        """For whom the owner counts it, if for anybody, and that client's own rate."""
         token = under_way.client.token
         rate = None if token is None else token.rate
         # A statement that is judged again was counted before.
         counts = under_way.judgements == 1 and self._limits(rate)
-        client = under_way.client.name if counts else None
-        return Alike(judgement.generation, judgement.collateral, judgement.unique, under_way.patient, client, rate)
+        return under_way.client.name if counts else None, rate
 
     # -- from the owner ------------------------------------------------------------------------------------------
 
     def heard_receipts(self, receipts: Receipts) -> None:
         for number, receipt in receipts.rows():
-            under_way = self._ended(number)
-            if under_way is not None:
-                _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased=False))
+            self.heard_receipt(number, receipt)
+
+    def heard_receipt(self, number: int, receipt: bytes) -> None:
+        under_way = self._ended(number)
+        if under_way is not None:
+            _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased=False))
 
     def heard(self, answers: list[list[Any]]) -> None:
         for number, said, *more in answers:
@@ -316,14 +326,14 @@ class RemoteRegistrar:
             if under_way is not None:
                 self._answer(under_way, Said(said), more)
 
-    def _ended(self, number: int) -> _UnderWay | None:
+    def _ended(self, number: int) -> UnderWay | None:
         """Who waits for this answer; None if it was answered 202 before, and this says how it ended."""
         under_way = self._under_way.pop(number, None)
         if under_way is not None:
             self.bytes_under_way -= len(under_way.statement.normalised)
         return under_way
 
-    def _answer(self, under_way: _UnderWay, said: Said, more: list[Any]) -> None:
+    def _answer(self, under_way: UnderWay, said: Said, more: list[Any]) -> None:
         match said:
             case Said.REGISTERED:
                 receipt, erased = more
@@ -340,7 +350,7 @@ class RemoteRegistrar:
                 status, title, detail, headers, close = more
                 _tell(under_way.answered, ProblemError(status, title, detail, headers=headers, close=close))
 
-    def _judge_again(self, under_way: _UnderWay) -> None:
+    def _judge_again(self, under_way: UnderWay) -> None:
         if under_way.judgements >= MAX_JUDGEMENTS:
             _tell(under_way.answered, JudgementStaleError("the policy is changing too fast to judge this statement"))
             return

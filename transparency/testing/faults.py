@@ -152,8 +152,8 @@ class FaultyStore:
     def find(self, entry: Entry) -> int | None:
         return self._call("find", lambda: self._store.find(entry))
 
-    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
-        return self._call("find_some", lambda: self._store.find_some(entries))
+    def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]:
+        return self._call("find_some", lambda: self._store.find_some(entries, writing=writing))
 
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
         return self._call("siblings", lambda: self._store.siblings(tbs_digest, most))

@@ -209,7 +209,7 @@ class MemoryStore:
         with self._lock:
             return self._digests.get(entry)
 
-    def find_some(self, entries: Sequence[Entry]) -> dict[Entry, int]:
+    def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]:  # noqa: ARG002 - sooner is not possible
         with self._lock:
             return {entry: self._digests[entry] for entry in entries if entry in self._digests}
 

@@ -1,0 +1,121 @@
+"""The journal: what brings back batches that were acknowledged and that the store could still lose to a power cut.
+
+To be durable a batch needs one flush, not one for the store and another for the mark (decision 0019). So a small one is
+written whole into the file of the mark, behind its slots, and synced there: with it the mark has moved on, and the
+store need not be synced. It is, with every batch that does not fit here, and from then on the journal begins anew.
+
+    record = "TLREDO01" · SHA-256(origin) · epoch (u64) · size and root before (u64, 32) · size and root after
+             · length (u32) · content · SHA-256 of all before
+
+The epoch is the store's, raised by every start: what a store has lost since, it gets back; one that was put back from
+before that start is an old copy, and stays one.
+
+Records stand one behind the other, each in blocks of its own: a write that is cut short spoils no other. They count up
+to the first that does not continue the one before it: behind it is what was there before the journal began anew. The
+place was filled with zeros when it was made, so that a write changes nothing but content, and its sync is one flush.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Final, NamedTuple
+
+from transparency.log.durable import DurableFile
+
+BEGIN: Final = 8192
+CAPACITY: Final = 1024 * 1024
+_BLOCK: Final = 4096
+_MAGIC: Final = b"TLREDO01"
+_HEAD: Final = struct.Struct(">8s32sQQ32sQ32sI")
+_HASH_BYTES: Final = 32
+
+
+Tree = tuple[int, bytes]
+"""A tree's size and root."""
+
+
+class Kept(NamedTuple):
+    """A batch: the tree *before* it, the tree *after* it, and what it takes to make the one of the other."""
+
+    epoch: int
+    before: Tree
+    after: Tree
+    content: bytes
+
+
+class Journal:
+    """Owned by the mark whose file it is in."""
+
+    def __init__(self, file: DurableFile, origin: str) -> None:
+        self._file = file
+        self._origin = hashlib.sha256(origin.encode()).digest()
+        self._at = 0
+        self._there = False
+        # What it held when it was read; what is appended afterwards is not read by who appends it.
+        self.kept: list[Kept] = []
+        self.last: Tree | None = None
+
+    def read(self, newest: int) -> None:
+        """*newest* is the size up to which the slots vouch for the store: what does not lead beyond is done with."""
+        region = self._file.read_at(BEGIN, CAPACITY)
+        self._there = len(region) == CAPACITY
+        self.kept, self.last, self._at = [], None, 0
+        while (kept := self._decode(region, self._at)) is not None:
+            self.kept.append(kept)
+            self.last = kept.after
+            self._at += _blocks(len(kept.content))
+        if self.last is not None and self.last[0] <= newest:
+            self.begin_anew()
+
+    def make(self) -> None:
+        """Have the place for it, if it is not there yet. It may raise OSError: then there is none."""
+        if not self._there:
+            self.wipe()
+            self._there = True
+
+    def begin_anew(self) -> None:
+        """All that it holds is in the store for good."""
+        self.kept, self.last, self._at = [], None, 0
+
+    def wipe(self) -> None:
+        """As :meth:`begin_anew`; and nothing of what it held can be read from the file any more."""
+        self.begin_anew()
+        self._file.write_at(BEGIN, bytes(CAPACITY))
+        self._file.sync()
+
+    def has_room(self, length: int) -> bool:
+        """Whether there is room for a content of this length."""
+        return self._there and self._at + _blocks(length) <= CAPACITY
+
+    def append(self, kept: Kept) -> None:
+        """Returns only when it survives power loss. There must be room for it."""
+        epoch, before, after, content = kept
+        head = _HEAD.pack(_MAGIC, self._origin, epoch, *before, *after, len(content))
+        digest = hashlib.sha256(head)
+        digest.update(content)
+        self._file.write_at(BEGIN + self._at, b"".join((head, content, digest.digest())))
+        self._file.sync()
+        self._at += _blocks(len(content))
+        self.last = after
+
+    def _decode(self, region: bytes, at: int) -> Kept | None:
+        """The record at *at*; None if there is none that is whole, this log's, and continues the one before it."""
+        begin = at + _HEAD.size
+        if not self._there or begin > CAPACITY:
+            return None
+        magic, origin, epoch, *sizes, length = _HEAD.unpack_from(region, at)
+        end = begin + length
+        if (magic, origin) != (_MAGIC, self._origin) or end + _HASH_BYTES > CAPACITY:
+            return None
+        if hashlib.sha256(region[at:end]).digest() != region[end : end + _HASH_BYTES]:
+            return None
+        before, after = (sizes[0], sizes[1]), (sizes[2], sizes[3])
+        if before[0] >= after[0] or (self.last is not None and self.last != before):
+            return None
+        return Kept(epoch, before, after, region[begin:end])
+
+
+def _blocks(length: int) -> int:
+    """What a record with a content of this length takes."""
+    return -(-(_HEAD.size + length + _HASH_BYTES) // _BLOCK) * _BLOCK

@@ -1,0 +1,106 @@
+"""What a journal keeps of a batch, and how the store gets back what it lost (journal.py, decision 0019).
+
+Only statements are kept, of those that came by no intake: what rules the log, what it states about itself and what was
+acknowledged before has more to it than rows of the tree, and is synced in the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import cbor2
+
+from transparency.cose.cbor import decode
+from transparency.errors import LogUnusableError, MalformedError
+from transparency.log.durable import DurableFile
+from transparency.log.journal import Kept
+from transparency.log.mark import Check, Mark
+from transparency.log.store import Commit, Kind, NewEntry, Store, Tip
+from transparency.merkle.hashing import leaf_hash
+from transparency.merkle.tiles import RightEdge
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
+
+# A larger batch pays for the syncs of its own: there is little left that it could share.
+LONGEST: Final = 128 * 1024
+# More than what stands around the bytes of an entry, and of a head.
+_AROUND_ENTRY: Final = 128
+_AROUND_HEAD: Final = 1024
+_logger = logging.getLogger("transparency.log")
+
+
+def longest(entries: Sequence[NewEntry]) -> int | None:
+    """No less than the length of what is kept of *entries*; None if they are not to be kept."""
+    size = _AROUND_HEAD
+    for new in entries:
+        if new.kind is not Kind.STATEMENT:
+            return None
+        size += _AROUND_ENTRY + len(new.statement) + len(new.collateral)
+    return size if size <= LONGEST else None
+
+
+def batch(tip: Tip, entries: Sequence[NewEntry], head: SignedHead) -> Kept:
+    """What is kept of *entries*, which *head* has in the tree that was at *tip*."""
+    rows = [[new.entry, new.generation, new.tbs_digest, new.statement, new.collateral] for new in entries]
+    content = cbor2.dumps([head.time, head.kid, head.protected, head.signature, rows])
+    return Kept(tip.epoch, (tip.size, tip.root), (head.size, head.root), content)
+
+
+def read_batch(kept: Kept) -> tuple[list[NewEntry], SignedHead]:
+    size, root = kept.after
+    try:
+        time, kid, protected, signature, rows = decode(kept.content)
+        head = SignedHead(size, root, time, kid, protected, signature)
+        return [
+            NewEntry(Entry(entry), Kind.STATEMENT, generation, tbs, statement, collateral)
+            for entry, generation, tbs, statement, collateral in rows
+        ], head
+    except (MalformedError, TypeError, ValueError) as error:
+        raise LogUnusableError(f"the journal's batch up to size {size} cannot be read: {error}") from error
+
+
+def lost(tip: Tip, journal: Sequence[Kept]) -> Sequence[Kept]:
+    """The batches that a store at *tip* has lost. None if it has all, or is no state that the journal leads on from."""
+    for place, kept in enumerate(journal):
+        if (kept.epoch, kept.before) == (tip.epoch, (tip.size, tip.root)):
+            return journal[place:]
+    return ()
+
+
+def bring_back(store: Store, journal: Sequence[Kept]) -> None:
+    """*store*, not taken over yet, gets back what it has lost: under the epoch it had, so that it can be repeated."""
+    tip = store.tip()
+    batches = lost(tip, journal)
+    if not batches:
+        return
+    first = tip.size
+    edge = RightEdge.load(tip.size, store.tile)
+    for kept in batches:
+        entries, head = read_batch(kept)
+        tiles = edge.append([leaf_hash(new.entry) for new in entries])
+        if (edge.size, edge.root()) != kept.after:
+            raise LogUnusableError(f"the journal's batch up to size {head.size} does not give the root that was signed")
+        store.commit(Commit(tip, entries, tiles, head))
+        tip = Tip(head.size, head.root, tip.epoch)
+    _logger.warning("brought back from the journal: entries %d to %d, which the store had lost", first, tip.size - 1)
+
+
+def recover(
+    store: Store, path: Path, origin: str, check: Check, open_file: Callable[[Path], DurableFile] = DurableFile
+) -> None:
+    """Before *store* is taken over: what it has lost of what the mark at *path* keeps is brought back.
+
+    And what *check* then refuses is not taken over: that would raise the epoch of an old copy, and make it look like
+    the store that the journal is of.
+    """
+    if not path.exists():
+        return
+    with contextlib.closing(Mark.open(path, origin, open_file)) as mark:
+        if mark.kept:
+            mark.own()
+            bring_back(store, mark.kept)
+            check(mark.value)
