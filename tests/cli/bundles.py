@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.conftest import ISS, ROOT, Served, serving, shell
-from tests.cli.test_search import wait_for_index
+from tests.cli.conftest import ROOT, Served, serving, shell
+from tests.cli.filling import fill
 
 RECORDS = ROOT / "tests" / "fixtures" / "records"
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e"
@@ -39,7 +39,7 @@ def padded() -> bytes:
 
 @contextmanager
 def log_with_incident(folder: Path) -> Iterator[Served]:
-    """Sessions of three agents, one hostile, one beside, one that only its issuer has: entries 3 to 8."""
+    """Sessions of three agents, one hostile, one beside, one that only its issuer has: entry 3, and 5 to 9."""
     files = {
         "claude.jsonl": (RECORDS / "claude" / "session.jsonl").read_bytes(),
         "codex.jsonl": (RECORDS / "codex" / "session.jsonl").read_bytes(),
@@ -49,14 +49,8 @@ def log_with_incident(folder: Path) -> Iterator[Served]:
         "private.jsonl": hostile_session().replace(b"hostile", b"private"),
     }
     with serving(folder, "--open") as log:
-        for name, record in files.items():
-            (folder / name).write_bytes(record)
-            words = ["submit", name, "--log", log.url, "--key", "issuer.pem", "--iss", ISS]
-            words += ["--private", "--sub", "private"] if name.startswith("private") else []
-            ended = shell(*words, cwd=folder)
-            assert ended.returncode == 0, ended.stderr
+        fill(log, files, {"private.jsonl": ("--private", "--sub", "private")})
         assert shell("keys", "--log", log.url, "--trust", "trust.toml", cwd=folder).returncode == 0
-        wait_for_index(log, 9)
         yield log
 
 

@@ -175,7 +175,7 @@ def test_a_record_that_nobody_read_is_named_whatever_was_asked_for(good: Run, in
         out = folder / str(number)
         ended = good("incident", "--log", incident.url, *words, "--out", out)
         [unread] = [entry for entry in timeline(out)["entries"] if entry["record"] == "not here"]
-        name = f"the record of entry 8 {unread['entry']}"
+        name = f"the record of entry 9 {unread['entry']}"
 
         assert unread["subject"] == "private"
         assert [each["what"] for each in json.loads((out / "incident.json").read_bytes())["not-available"]] == [name]
@@ -193,12 +193,12 @@ def test_nothing_found_says_what_was_looked_at_and_what_not_and_nothing_is_writt
 
     assert ended.exit_code == 2
     text = " ".join(ended.stderr.split())
-    assert f"nothing found; {said['looked-at']} of 9 entries were looked at" in text
+    assert f"nothing found; {said['looked-at']} of 10 entries were looked at" in text
     assert "1 could not be looked at, and may be about it; nothing was written" in text
-    assert "not available: the record of entry 8 " in text
-    # The log's own three statements and five records; by the index only what it cannot tell: its own statements.
-    assert said["looked-at"] == {"index": 3, "scan": 8, "data": 5}[way]
-    assert [each["what"].split()[4] for each in said["missing"]] == ["8"]
+    assert "not available: the record of entry 9 " in text
+    # The log's own four statements and five records; by the index only what it cannot tell: its own statements.
+    assert said["looked-at"] == {"index": 4, "scan": 9, "data": 5}[way]
+    assert [each["what"].split()[4] for each in said["missing"]] == ["9"]
     assert list(folder.iterdir()) == []
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli.bundles import hostile_session, padded, trust
-from tests.cli.conftest import ISS, Run, Served, serving, shell
-from tests.cli.test_search import wait_for_index
+from tests.cli.conftest import Run, Served, serving, shell
+from tests.cli.filling import fill
 
 # What an agent, or whoever wrote for it, does to its record so that no program reads it.
 UNREADABLE = {
@@ -24,17 +24,12 @@ UNREADABLE = {
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The log's own entries, a record that can be read, and those that cannot: entries 4 to 7."""
+    """The log's own entries, a record that can be read, and those that cannot: entries 5 to 8."""
     folder = tmp_path_factory.mktemp("broken")
     with serving(folder, "--open") as log:
-        for name, record in {"good.jsonl": hostile_session(), **UNREADABLE}.items():
-            (folder / name).write_bytes(record)
-            words = ["submit", name, "--log", log.url, "--key", "issuer.pem", "--iss", ISS]
-            words += [] if name == "good.jsonl" else ["--content-type", "application/jsonl", "--sub", name]
-            ended = shell(*words, cwd=folder)
-            assert ended.returncode == 0, ended.stderr
+        words = {name: ("--content-type", "application/jsonl", "--sub", name) for name in UNREADABLE}
+        fill(log, {"good.jsonl": hostile_session(), **UNREADABLE}, words)
         assert shell("keys", "--log", log.url, "--trust", "trust.toml", cwd=folder).returncode == 0
-        wait_for_index(log, 8)
         yield log
 
 
@@ -43,7 +38,7 @@ def unread(said: list[dict[str, Any]]) -> list[str]:
 
 
 # The index reads leniently, and is not asked again about what it could read: it names the tools of three of them.
-@pytest.mark.parametrize(("way", "expected"), [("index", "6"), ("scan", "4567"), ("data", "4567")])
+@pytest.mark.parametrize(("way", "expected"), [("index", "7"), ("scan", "5678"), ("data", "5678")])
 def test_nothing_found_among_records_that_nobody_could_read_names_them(
     run: Run, broken: Served, folder: Path, way: str, expected: str
 ) -> None:
@@ -67,7 +62,7 @@ def test_what_could_not_be_read_is_named_beside_what_was_found_and_is_in_the_bun
     readme = (folder / "found" / "README.txt").read_text()
 
     assert (said["events"], said["not-available"]) == (2, 4)
-    assert unread(said["missing"]) == ["4", "5", "6", "7"]
+    assert unread(said["missing"]) == ["5", "6", "7", "8"]
     assert [entry["record"] for entry in made["entries"]] == ["read", *["not readable"] * 4]
     assert readme.count("not readable: ") == 4
     assert run("verify", folder / "found", *trust(broken)).exit_code == 0

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ISS, Run, Served, serving, shell
-from tests.cli.test_search import wait_for_index
+from tests.cli.conftest import ISS, Run, Served, serving
+from tests.cli.filling import fill
 from tests.log.searching import session
 from transparency.client.sync import SyncLogClient
 from transparency.compliance.finding import Verdict
@@ -25,7 +25,7 @@ from transparency.witness.spill import TemporarySpill
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A log with the policy, the keys, an issuer's policy and three sessions, one of them beside: entries 0 to 5."""
+    """A log with its own entries and three sessions, one of them beside: entries 3, 5 and 6."""
     folder = tmp_path_factory.mktemp("reported")
     sessions = {
         "one.jsonl": session("s-1"),
@@ -33,11 +33,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "large.jsonl": session("s-3") + session("s-3", tool="Pad" + "x" * 1000) * 100,
     }
     with serving(folder, "--open") as log:
-        for name, record in sessions.items():
-            (folder / name).write_bytes(record)
-            ended = shell("submit", name, "--log", log.url, "--key", "issuer.pem", "--iss", ISS, cwd=folder)
-            assert ended.returncode == 0, ended.stderr
-        wait_for_index(log, 6)
+        fill(log, sessions)
         yield log
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ISS, Run, Served, serving, shell
+from tests.cli.conftest import ISS, Run, Served, serving
+from tests.cli.filling import fill, wait_for_index
 from tests.log.searching import session
-from tests.patience import PATIENCE
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
 
@@ -27,24 +26,11 @@ SESSIONS = {
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A log with the policy, the keys, an issuer's policy and three sessions, indexed: entries 0 to 5."""
+    """A log with its own entries and three sessions, indexed: entries 3, 5 and 6."""
     folder = tmp_path_factory.mktemp("search")
     with serving(folder, "--open") as log:
-        for name, record in SESSIONS.items():
-            (folder / name).write_bytes(record)
-            words = ("submit", name, "--log", log.url, "--key", "issuer.pem", "--iss", ISS)
-            ended = shell(*words, cwd=folder)
-            assert ended.returncode == 0, ended.stderr
-        wait_for_index(log, 6)
+        fill(log, SESSIONS)
         yield log
-
-
-def wait_for_index(log: Served, size: int) -> None:
-    index = SearchIndex(Folder(log.data).search)
-    until = time.monotonic() + PATIENCE
-    while index.indexed() < size:
-        assert time.monotonic() < until, f"indexed {index.indexed()} of {size}: {log.errors.read_text()}"
-        time.sleep(0.05)
 
 
 def search(good: Run, log: Served, *words: str | Path) -> dict[str, Any]:
@@ -62,12 +48,12 @@ def test_sessions_are_found_by_what_they_did(good: Run, filled: Served, folder: 
     record.write_bytes(SESSIONS["two.jsonl"])
 
     assert found(good, filled, "--session", "s-1") == [3]
-    assert found(good, filled, "--path", "docs/*") == [4]
-    assert found(good, filled, "--agent", "claude-code", "--tool", "Edit") == [5, 3]
-    assert found(good, filled, "--model", "m-3") == [5]
-    assert found(good, filled, "--issuer", ISS, "--oldest") == [3, 4, 5]
-    assert found(good, filled, "--content", record) == [4]
-    assert found(good, filled, "--content", hashlib.sha256(SESSIONS["large.jsonl"]).hexdigest()) == [5]
+    assert found(good, filled, "--path", "docs/*") == [5]
+    assert found(good, filled, "--agent", "claude-code", "--tool", "Edit") == [6, 3]
+    assert found(good, filled, "--model", "m-3") == [6]
+    assert found(good, filled, "--issuer", ISS, "--oldest") == [3, 5, 6]
+    assert found(good, filled, "--content", record) == [5]
+    assert found(good, filled, "--content", hashlib.sha256(SESSIONS["large.jsonl"]).hexdigest()) == [6]
     assert found(good, filled, "--from", "2020-01-01T00:00:00Z", "--to", "2020-01-02T00:00:00Z") == []
     entry = search(good, filled, "--session", "s-1")["entries"][0]["entry"]
     assert found(good, filled, "--sibling", entry) == [3]
@@ -78,7 +64,7 @@ def test_a_table_for_people(good: Run, filled: Served) -> None:
 
     header, row = result.stdout.splitlines()[:2]
     assert header.split() == ["index", "registered", "entry", "agent", "model", "issuer", "subject"]
-    assert row.split()[0] == "4"
+    assert row.split()[0] == "5"
     assert ISS in row
     assert "claude-code/2.1.0" in row
 
@@ -87,8 +73,8 @@ def test_limit_and_all(good: Run, filled: Served) -> None:
     some = search(good, filled, "--limit", "2")
     all_of_them = search(good, filled, "--all")
 
-    assert ([entry["index"] for entry in some["entries"]], some["more"]) == ([5, 4], True)
-    assert ([entry["index"] for entry in all_of_them["entries"]], all_of_them["more"]) == ([5, 4, 3, 2, 1, 0], False)
+    assert ([entry["index"] for entry in some["entries"]], some["more"]) == ([6, 5], True)
+    assert ([entry["index"] for entry in all_of_them["entries"]], all_of_them["more"]) == ([6, 5, 4, 3, 2, 1, 0], False)
     assert "the first 2; --all gives the rest" in good("search", "--log", filled.url, "--limit", "2").stderr
 
 
@@ -96,7 +82,7 @@ def test_nothing_found_is_said(good: Run, filled: Served) -> None:
     result = good("search", "--log", filled.url, "--session", "none")
 
     assert result.stdout == ""
-    assert "nothing found among 6 entries" in result.stderr
+    assert "nothing found among 7 entries" in result.stderr
 
 
 def test_proofs_are_transparent_statements_that_verify(good: Run, filled: Served, folder: Path) -> None:
@@ -105,7 +91,7 @@ def test_proofs_are_transparent_statements_that_verify(good: Run, filled: Served
     answer = search(good, filled, "--issuer", ISS, "--tool", "Write", "--proofs", folder / "proofs")
 
     (file,) = answer["files"]
-    assert Path(file).name == f"4-{answer['entries'][0]['entry']}.cose"
+    assert Path(file).name == f"5-{answer['entries'][0]['entry']}.cose"
     good("verify", file, "--log-key", "log.keys", "--issuer-key", filled.public)
 
 
@@ -131,9 +117,9 @@ def test_the_index_made_anew_gives_the_same_answers_beside_a_running_server(good
     before = [search(good, filled, *words) for words in queries]
 
     result = good("log", "reindex", "--data", filled.data)
-    wait_for_index(filled, 6)
+    wait_for_index(filled, 7)
 
-    assert "6 entries" in result.stderr
+    assert "7 entries" in result.stderr
     assert [search(good, filled, *words) for words in queries] == before
     assert "clean" in good("log", "fsck", "--data", filled.data).stdout
 
@@ -153,6 +139,6 @@ def test_fsck_finds_an_index_that_is_not_what_the_log_gives(run: Run, good: Run,
 def test_what_is_registered_later_is_found_without_a_restart(good: Run, filled: Served, folder: Path) -> None:
     (folder / "later.jsonl").write_bytes(session("s-later"))
     good("submit", "later.jsonl", "--log", filled.url, "--key", filled.key, "--iss", ISS)
-    wait_for_index(filled, 7)
+    wait_for_index(filled, 8)
 
-    assert found(good, filled, "--session", "s-later") == [6]
+    assert found(good, filled, "--session", "s-later") == [7]
