@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from tests.cli.bundles import hostile_session, padded, trust
-from tests.cli.conftest import Run, Served, serving, shell
-from tests.cli.filling import fill
+from tests.cli.conftest import ISS, Run, Served, serving, shell
+from tests.cli.filling import OWN, cover, fill, wait_for_index
+from transparency.log.folder import Folder
+from transparency.log.search import SearchIndex
 
 # What an agent, or whoever wrote for it, does to its record so that no program reads it.
 UNREADABLE = {
@@ -66,3 +68,27 @@ def test_what_could_not_be_read_is_named_beside_what_was_found_and_is_in_the_bun
     assert [entry["record"] for entry in made["entries"]] == ["read", *["not readable"] * 4]
     assert readme.count("not readable: ") == 4
     assert run("verify", folder / "found", *trust(broken)).exit_code == 0
+
+
+def test_what_the_index_does_not_have_yet_is_named_until_it_has(good: Run, tmp_path: Path, folder: Path) -> None:
+    """Be it a manifest of the log's own: what an entry is, nobody can tell who has not looked at it."""
+    place = tmp_path / "served"
+    place.mkdir()
+    (folder / "new.jsonl").write_bytes(hostile_session().replace(b"hostile", b"new"))
+
+    def asked(out: str) -> tuple[int, list[str]]:
+        said = json.loads(good("incident", "--log", log.url, "--tool", "Bash", "--out", out, "--json").stdout)
+        return said["events"], [each["why"] for each in said["missing"] if each["what"] == "the newest entries"]
+
+    with serving(place, "--open") as log:
+        fill(log, {"old.jsonl": hostile_session()})
+        # While somebody else writes to the index, its worker cannot.
+        with SearchIndex(Folder(log.data).search) as index, index._transaction():
+            good("submit", "new.jsonl", "--log", log.url, "--key", log.key, "--iss", ISS)
+            cover(log)
+            before = asked("before")
+        wait_for_index(log, OWN + 4)
+        after = asked("after")
+
+    assert before == (2, ["the log's index is 2 entries behind"])
+    assert after == (4, [])
