@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from transparency.statements.statement import Statement
 
 
 class Watched:
-    """How many connections came to the owner's own desk."""
+    """The owner's own desk, and how many connections came to it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.taken = 0
         take = OwnDesk.take
 
         def counted(desk: OwnDesk, *arguments: object) -> None:
+            self.desk = desk
             self.taken += 1
             take(desk, *arguments)  # type: ignore[arg-type]
 
@@ -43,6 +45,15 @@ async def site(tmp_path: Path, watched: Watched) -> AsyncIterator[Served]:
         yield made
 
 
+REGISTER = "POST /entries HTTP/1.1\r\nContent-Type: application/cose"
+BATCH = "POST /entries/batch HTTP/1.1\r\nContent-Type: application/cbor-seq"
+MALFORMED = b"\xd2\x80"
+
+
+def request(head: str, body: bytes) -> bytes:
+    return f"{head}\r\nHost: log.example\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 class Line:
     """One connection, held open."""
 
@@ -54,14 +65,31 @@ class Line:
     async def to(cls, site: Served) -> Line:
         return cls(*await asyncio.open_connection("127.0.0.1", site.port))
 
+    @classmethod
+    async def passed_on(cls, desk: OwnDesk, begun: bytes) -> Line:
+        """As if a worker had accepted it and read *begun* of it."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            line = cls(*await asyncio.open_connection(*listening.getsockname()))
+            desk.take(listening.accept()[0], begun)
+        return line
+
+    def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
     async def ask(self, head: str, body: bytes = b"") -> Reply:
-        self._writer.write(f"{head}\r\nHost: log.example\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.send(request(head, body))
+        return await self.reply()
+
+    async def reply(self) -> Reply:
         answer = await self._reader.readuntil(b"\r\n\r\n")
         length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
         return parse_raw(answer + await self._reader.readexactly(int(length.partition(b":")[2])))
 
+    async def until(self, end: bytes) -> bytes:
+        return await self._reader.readuntil(end)
+
     async def register(self, statement: bytes) -> Reply:
-        return await self.ask("POST /entries HTTP/1.1\r\nContent-Type: application/cose", statement)
+        return await self.ask(REGISTER, statement)
 
     def close(self) -> None:
         self._writer.close()
@@ -135,11 +163,8 @@ async def test_a_batch_on_its_connection_goes_to_a_worker(site: Served, watched:
     assert (await lone.register(site.statement(b"the connection is still there"))).status == 201
 
     body = site.statement(b"one") + site.statement(b"two")
-    lone._writer.write(
-        b"POST /entries/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/cbor-seq\r\n"
-        b"Content-Length: %d\r\n\r\n" % len(body) + body
-    )
-    answer = await lone._reader.readuntil(b"0\r\n\r\n")
+    lone.send(request(BATCH, body))
+    answer = await lone.until(b"0\r\n\r\n")
 
     assert answer.startswith(b"HTTP/1.1 200")
     assert watched.taken == 1
@@ -159,3 +184,20 @@ async def test_a_stop_answers_what_the_owner_has_taken(tmp_path: Path, watched: 
     assert reply.status in (201, 503)
     assert watched.taken == 1
     lone.close()
+
+
+async def test_of_two_that_came_at_once_none_stays_with_the_owner(site: Served, watched: Watched) -> None:
+    """Two workers take one each, both see that nobody has any, and pass theirs on."""
+    first = await Line.to(site)
+    assert (await first.register(site.statement(b"first"))).status == 201
+    second = await Line.passed_on(watched.desk, request(REGISTER, site.statement(b"second")))
+    assert (await second.reply()).status == 201
+
+    for line in (first, second):
+        assert (await line.register(site.statement(b"again"))).status == 201
+    await end_all_workers()
+
+    for line in (first, second):
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await line.register(site.statement(b"to a worker that is gone"))
+        line.close()
