@@ -201,3 +201,16 @@ async def test_of_two_that_came_at_once_none_stays_with_the_owner(site: Served, 
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await line.register(site.statement(b"to a worker that is gone"))
         line.close()
+
+
+async def test_requests_that_were_refused_count_at_once_for_all(tmp_path: Path, watched: Watched) -> None:
+    """API-9: who has spent its minute here finds nothing left with a worker."""
+    async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1, rate_limit=3, rate_period=3600.0) as site:
+        lone = await Line.to(site)
+        statuses = [(await lone.register(MALFORMED)).status for _ in range(4)]
+        elsewhere = await site.post(site.statement(), Connection="close")
+
+    assert statuses == [400, 400, 400, 429]
+    assert elsewhere.status == 429
+    assert watched.taken == 1
+    lone.close()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections.abc import Callable, Sequence
 
 from transparency.log.store import Kind as EntryKind
@@ -26,7 +25,6 @@ from transparency.server.desk import Desk, drained
 from transparency.server.handing import Kind
 from transparency.server.hub import Hub, Link
 from transparency.server.lean import LeanConnection
-from transparency.server.limits import RateLimiter
 from transparency.server.registrar import RemoteRegistrar, UnderWay
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 
@@ -39,9 +37,9 @@ PassOn = Callable[[socket.socket, int, bytes], bool]
 class OwnLink(Link):
     """A link whose other end is in this process."""
 
-    def __init__(self, hub: Hub, limits: Callable[[int | None], bool]) -> None:
+    def __init__(self, hub: Hub) -> None:
         super().__init__(hub, lambda: None, hub.service.settings.slow_after)
-        self.registrar = OwnRegistrar(self, limits)
+        self.registrar = OwnRegistrar(self)
         hub.joined(self)
 
     @property
@@ -54,8 +52,8 @@ class OwnLink(Link):
             self._waiting.pop(number, None)
             self.registrar.heard_receipt(number, receipt)
 
-    def hand(self, number: int, new: NewEntry, judgement: Judgement, client: str | None, rate: int | None) -> None:
-        self._hub.take_one(self, number, new, judgement, client, rate)
+    def hand(self, number: int, new: NewEntry, judgement: Judgement) -> None:
+        self._hub.take_one(self, number, new, judgement)
 
     def say(self, kind: Kind, value: object = None) -> None:
         match kind, value:
@@ -70,8 +68,9 @@ class OwnLink(Link):
 class OwnRegistrar(RemoteRegistrar):
     """What a worker would put into a frame is handed over as it is."""
 
-    def __init__(self, link: OwnLink, limits: Callable[[int | None], bool]) -> None:
-        super().__init__(link.take_up, limits, BODY_MARGIN)
+    def __init__(self, link: OwnLink) -> None:
+        # The desk's limiter is the one that counts for all: the hub need not count again.
+        super().__init__(link.take_up, lambda _: False, BODY_MARGIN)
         self._link = link
 
     def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:
@@ -85,7 +84,7 @@ class OwnRegistrar(RemoteRegistrar):
                 statement.normalised,
                 judgement.collateral,
             )
-            self._link.hand(number, new, judgement, *self._counted(under_way))
+            self._link.hand(number, new, judgement)
 
 
 class OwnDesk:
@@ -104,15 +103,11 @@ class OwnDesk:
         self._adopt = adopt
         self._pass_on = pass_on
         service = hub.service
-        # Beside the limiter of the service, which counts for all: as with a worker.
-        limiter = RateLimiter(
-            settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=time.monotonic
-        )
         self._desk = Desk(
-            OwnLink(hub, limiter.limits).registrar,
+            OwnLink(hub).registrar,
             settings,
             service.tokens,
-            limiter,
+            service.limiter,
             Connections(
                 most=settings.max_connections,
                 most_per_address=settings.max_connections_per_address,
@@ -124,6 +119,7 @@ class OwnDesk:
             share,
             lines,
             service.metrics.tally,
+            counts_for_all=True,
         )
         self._acceptor = Acceptor(self._admit, at_once=1)
 
@@ -140,12 +136,6 @@ class OwnDesk:
         self._acceptor.stop()
         await drained(self._desk, self._settings.drain_timeout)
         self._desk.connections.close()
-
-    def spent(self) -> list[tuple[str, int, int | None]]:
-        """Requests that were refused here since the last time: client, number, that client's own rate."""
-        spent = [(client, number, rate) for (client, rate), number in self._desk.spent.items()]
-        self._desk.spent.clear()
-        return spent
 
     def _admit(self, client: str) -> LeanConnection | None:
         if not self._desk.connections.admit(client):
