@@ -13,6 +13,7 @@ import pytest
 from tests.patience import PATIENCE
 from tests.server.served import Reply, Served, parse_raw, served
 from tests.server.test_worker_processes import end_all_workers, registered
+from transparency.server import registrar
 from transparency.server.own_desk import OwnDesk
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -212,5 +213,26 @@ async def test_requests_that_were_refused_count_at_once_for_all(tmp_path: Path, 
 
     assert statuses == [400, 400, 400, 429]
     assert elsewhere.status == 429
+    assert watched.taken == 1
+    lone.close()
+
+
+async def test_the_owner_judges_by_what_it_has_read_already(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy of thousands of issuers takes a second to read, and everybody waits meanwhile."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(registrar, "Judge", never)
+    monkeypatch.setattr(registrar, "ServiceKeys", never)
+    async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1) as site:
+        lone = await Line.to(site)
+        before = await lone.register(site.statement(b"before"))
+        await site.remove_issuer()
+        after = await lone.register(site.statement(b"after"))
+
+    assert [before.status, after.status] == [201, 400]
     assert watched.taken == 1
     lone.close()

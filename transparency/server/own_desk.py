@@ -59,8 +59,10 @@ class OwnLink(Link):
         match kind, value:
             case Kind.ANSWERS, list():
                 self.registrar.heard(value)
-            case Kind.IN_FORCE, list():
-                self.registrar.put_in_force(*value)
+            case Kind.IN_FORCE, _:
+                # Read by this process already: a large policy takes a second, and all would wait meanwhile.
+                log = self._hub.service.log
+                self.registrar.judge_by(log.judge, log.service_keys, log.newest_head().time)
             case _:
                 raise ValueError(f"nobody here is told {kind.name}")
 
