@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -235,4 +236,23 @@ async def test_the_owner_judges_by_what_it_has_read_already(
 
     assert [before.status, after.status] == [201, 400]
     assert watched.taken == 1
+    lone.close()
+
+
+async def test_who_waits_is_answered_whatever_goes_wrong(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """API-8. A worker would end, and its connections with it; the owner goes on."""
+    lone = await Line.to(site)
+    assert (await lone.register(site.statement(b"first"))).status == 201
+    await site.remove_issuer()
+
+    def broken(_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as while_broken:
+        while_broken.setattr(site.log.sequencer, "find", broken)
+        async with asyncio.timeout(5):
+            reply = await lone.register(site.statement(b"by a stranger"))
+
+    assert reply.status == 500
+    assert (await lone.register(site.statement(b"first"))).status == 201
     lone.close()

@@ -75,6 +75,14 @@ class OwnRegistrar(RemoteRegistrar):
         super().__init__(link.take_up, lambda _: False, BODY_MARGIN)
         self._link = link
 
+    def _flush(self) -> None:
+        """What goes wrong would end a worker, and its connections with it. Here it must not leave anybody waiting."""
+        try:
+            super()._flush()
+        except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
+            self._asked = []
+            self.lost(error)
+
     def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:
         for number, under_way, judgement in handed:
             statement = under_way.statement

@@ -366,11 +366,12 @@ class RemoteRegistrar:
         except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
             _tell(under_way.answered, error)
 
-    def lost(self) -> None:
-        """The owner is gone: nobody knows what it has kept."""
+    def lost(self, why: Exception | None = None) -> None:
+        """The owner is gone, or failed: nobody knows what it has kept."""
         under_way, self._under_way = self._under_way, {}
+        self.bytes_under_way = 0
         for each in under_way.values():
-            _tell(each.answered, StoreError("the owner of the log is gone"))
+            _tell(each.answered, why or StoreError("the owner of the log is gone"))
 
 
 def _bare(error: TransparencyError) -> TransparencyError:
