@@ -90,6 +90,10 @@ class Line:
     async def until(self, end: bytes) -> bytes:
         return await self._reader.readuntil(end)
 
+    @property
+    def unsent(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
     async def register(self, statement: bytes) -> Reply:
         return await self.ask(REGISTER, statement)
 
@@ -255,4 +259,19 @@ async def test_who_waits_is_answered_whatever_goes_wrong(site: Served, monkeypat
 
     assert reply.status == 500
     assert (await lone.register(site.statement(b"first"))).status == 201
+    lone.close()
+
+
+async def test_a_stop_ends_what_does_not_end_by_itself(tmp_path: Path, watched: Watched) -> None:
+    async with asyncio.timeout(PATIENCE):
+        async with served(tmp_path, workers=1, drain_timeout=0.5, rate_limit=None) as site:
+            lone = await Line.to(site)
+            await lone.register(site.statement(b"first"))
+            # It reads none of its answers, until the server reads none of its requests.
+            while lone.unsent < 8 * 1024 * 1024:
+                lone.send(1000 * request(REGISTER, MALFORMED))
+                await asyncio.sleep(0)
+
+    assert watched.taken == 1
+    assert watched.desk._desk.connections.total == 0
     lone.close()

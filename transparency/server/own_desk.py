@@ -145,6 +145,7 @@ class OwnDesk:
         """Who waits for an answer gets it."""
         self._acceptor.stop()
         await drained(self._desk, self._settings.drain_timeout)
+        self._desk.connections.cut_all()
         self._desk.connections.close()
 
     def _admit(self, client: str) -> LeanConnection | None:
