@@ -15,6 +15,7 @@ from tests.patience import PATIENCE
 from tests.server.served import Reply, Served, parse_raw, served
 from tests.server.test_worker_processes import end_all_workers, registered
 from transparency.server import registrar
+from transparency.server.lean import MAX_AHEAD
 from transparency.server.own_desk import OwnDesk
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -274,4 +275,19 @@ async def test_a_stop_ends_what_does_not_end_by_itself(tmp_path: Path, watched: 
 
     assert watched.taken == 1
     assert watched.desk._desk.connections.total == 0
+    lone.close()
+
+
+async def test_a_batch_goes_to_a_worker_also_with_much_that_was_sent_ahead(site: Served, watched: Watched) -> None:
+    first = await Line.to(site)
+    assert (await first.register(site.statement(b"first"))).status == 201
+    first.close()
+    batch = request(BATCH, b"".join(site.statement(b"%d" % number + bytes(4000)) for number in range(70)))
+    lone = await Line.passed_on(watched.desk, request(REGISTER, site.statement(b"second")) + batch)
+    assert (await lone.reply()).status == 201
+    answer = await lone.until(b"0\r\n\r\n")
+
+    assert len(batch) > MAX_AHEAD
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert site.service.metrics.tally.answers.get(("/entries/batch", "POST", 200)) is None, "a worker counts it later"
     lone.close()
