@@ -12,7 +12,7 @@ import cbor2
 import pytest
 
 from tests.patience import PATIENCE
-from tests.server.served import Reply, Served, parse_raw, served
+from tests.server.served import Reply, Served, SlowDisk, parse_raw, served, until_found
 from tests.server.test_worker_processes import end_all_workers, registered
 from transparency.server import registrar
 from transparency.server.lean import MAX_AHEAD
@@ -290,4 +290,26 @@ async def test_a_batch_goes_to_a_worker_also_with_much_that_was_sent_ahead(site:
     assert len(batch) > MAX_AHEAD
     assert answer.startswith(b"HTTP/1.1 200")
     assert site.service.metrics.tally.answers.get(("/entries/batch", "POST", 200)) is None, "a worker counts it later"
+    lone.close()
+
+
+async def test_behind_a_slow_disk_the_answer_is_202_and_the_entry_arrives(tmp_path: Path, watched: Watched) -> None:
+    """REG-23."""
+    async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1, slow_after=0.1) as site:
+        lone = await Line.to(site)
+        assert (await lone.register(site.statement(b"first"))).status == 201
+        disk = SlowDisk(site.log)
+        # Not for a worker, so that the lone one stays alone.
+        before = asyncio.create_task(site.post(site.statement(b"before"), X_Unknown="here"))
+        await disk.until_waiting(1)
+        asking = asyncio.create_task(lone.register(site.statement(b"slow")))
+        await disk.until_waiting(2)
+        disk.let_one_pass()
+        slow = await asking
+        disk.let_one_pass()
+        assert (await before).status in (201, 202)
+        found = await until_found(site, slow.headers["Location"].removeprefix("http://log.example"))
+
+    assert [slow.status, found.status] == [202, 200]
+    assert watched.taken == 1
     lone.close()

@@ -3,10 +3,11 @@
 A lone client's request is read, judged, sequenced and answered within one process: between two it would wait for both
 of them to wake, twice. So the first connection that comes while no worker has any is passed on to here, and goes to a
 worker with its next request when another has come (server/balance.py): the one process that everybody waits for checks
-signatures only while nobody else waits for it. Batches always go to a worker.
+signatures only while nobody else waits for it. Batches go to a worker, if there is one that can take them.
 
 Everything is as it is there: the connection (server/lean.py), the registrar (server/registrar.py), and the link to the
-hub (server/hub.py), but that what is said over it is a call.
+hub (server/hub.py), but that what is said over it is a call. What the owner has anyway is not had twice: what is in
+force, and the limiter that counts for all.
 """
 
 from __future__ import annotations
