@@ -15,6 +15,7 @@ from tests.patience import PATIENCE
 from tests.server.served import Reply, Served, SlowDisk, parse_raw, served, until_found
 from tests.server.test_worker_processes import end_all_workers, registered
 from transparency.server import registrar
+from transparency.server.balance import OwnBatches
 from transparency.server.lean import MAX_AHEAD
 from transparency.server.own_desk import OwnDesk
 from transparency.statements.receipt import Receipt
@@ -311,5 +312,29 @@ async def test_behind_a_slow_disk_the_answer_is_202_and_the_entry_arrives(tmp_pa
         found = await until_found(site, slow.headers["Location"].removeprefix("http://log.example"))
 
     assert [slow.status, found.status] == [202, 200]
+    assert watched.taken == 1
+    lone.close()
+
+
+async def test_a_batch_where_no_worker_is_waits_for_its_receipts_however_slow_the_disk(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its results are receipts and problems: none of it is answered 202."""
+    async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1, slow_after=0.05) as site:
+        lone = await Line.to(site)
+        assert (await lone.register(site.statement(b"first"))).status in (201, 202)
+        monkeypatch.setattr(OwnBatches, "pass_on", lambda _: None)
+        disk = SlowDisk(site.log)
+        before = asyncio.create_task(site.post(site.statement(b"before"), X_Unknown="here"))
+        await disk.until_waiting(1)
+        lone.send(request(BATCH, site.statement(b"slow")))
+        await asyncio.sleep(0.3)
+        disk.let_one_pass()
+        disk.let_one_pass()
+        async with asyncio.timeout(10):
+            answer = await lone.until(b"0\r\n\r\n")
+        await before
+
+    assert answer.startswith(b"HTTP/1.1 200")
     assert watched.taken == 1
     lone.close()

@@ -97,10 +97,11 @@ class Hub:
         )
         self._service.log.sequencer.enqueue_lot(lot)
 
-    def take_one(self, link: Link, number: int, new: NewEntry, judgement: Judgement) -> None:
+    def take_one(self, link: Link, number: int, new: NewEntry, judgement: Judgement, *, patient: bool) -> None:
         """As :meth:`take`, for a statement by itself that was not sent over a link, and was counted."""
-        link.wait((number,), (new,), judgement)
-        candidate = Candidate(new, judgement)
+        if not patient:
+            link.wait((number,), (new,), judgement)
+        candidate = Candidate(new, judgement, patient=patient)
         told = partial(self._ended, link, number)
         try:
             self._service.log.sequencer.enqueue(candidate, told)

@@ -53,8 +53,8 @@ class OwnLink(Link):
             self._waiting.pop(number, None)
             self.registrar.heard_receipt(number, receipt)
 
-    def hand(self, number: int, new: NewEntry, judgement: Judgement) -> None:
-        self._hub.take_one(self, number, new, judgement)
+    def hand(self, number: int, new: NewEntry, judgement: Judgement, *, patient: bool) -> None:
+        self._hub.take_one(self, number, new, judgement, patient=patient)
 
     def say(self, kind: Kind, value: object = None) -> None:
         match kind, value:
@@ -95,7 +95,7 @@ class OwnRegistrar(RemoteRegistrar):
                 statement.normalised,
                 judgement.collateral,
             )
-            self._link.hand(number, new, judgement)
+            self._link.hand(number, new, judgement, patient=under_way.patient)
 
 
 class OwnDesk:
