@@ -75,6 +75,19 @@ def test_the_owner_gives_its_connection_away_when_a_worker_has_one(balance: Bala
     assert own.connections.pass_on() == second_place
 
 
+def test_of_two_connections_the_owner_gives_one_away(balance: Balance) -> None:
+    own = balance.own_share()
+    own.connections.begin()
+    own.connections.begin()
+    nobody_there = own.connections.pass_on()
+    [(place, _)] = shares_of(balance, 1)
+
+    assert nobody_there is None
+    assert own.connections.pass_on() == place
+    own.connections.end()
+    assert own.connections.pass_on() is None
+
+
 def test_the_owner_gives_batches_to_the_worker_with_the_fewest(balance: Balance) -> None:
     (_, first), (second_place, second) = shares_of(balance, 2)
     first.batches.begin()

@@ -176,6 +176,11 @@ class Log:
         return self._in_force.policy.policy
 
     @property
+    def judge(self) -> Judge:
+        """By the policy in force."""
+        return self._judge
+
+    @property
     def policy_document(self) -> bytes:
         """The TOML as registered, to the byte."""
         return self._in_force.policy.statement.payload

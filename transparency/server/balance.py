@@ -6,7 +6,8 @@ that keep their connections, one worker had twice as many as the other. So a wor
 which statements come, passes the next one on, as it is and with what was read of it, to one that has fewer
 (server/worker.py; by way of the owner, who has a line to each).
 
-The owner of the log serves one connection itself, while no worker has any (server/own_desk.py).
+The owner of the log serves one connection itself, while no worker has any (server/own_desk.py). Two workers may both
+see that, and pass theirs on: then it gives one away again, and the other when a worker has that.
 
 A page of shared memory: two numbers for each worker, one for the owner's own connections. Each writes its own alone,
 and the owner for one that has ended; a number that is read while it changes is an old one or a new one, and nothing
@@ -198,9 +199,9 @@ class OwnConnections:
 
     def pass_on(self) -> int | None:
         numbers = self._numbers.unpack_from(self._memory, self._first)
-        if all(number in (0, _ABSENT) for number in numbers):
-            return None
-        return numbers.index(min(numbers))
+        least = min(numbers)
+        alone = self._own < 2 and all(number in (0, _ABSENT) for number in numbers)
+        return None if alone or least == _ABSENT else numbers.index(least)
 
     def _put(self, number: int) -> None:
         self._own = number

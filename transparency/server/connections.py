@@ -92,6 +92,12 @@ class Connections:
     def sent(self, guest: Guest) -> None:
         self.unsent -= self._unsent.pop(guest, 0)
 
+    def cut_all(self) -> None:
+        """Those that are left have had their time."""
+        for guests in list(self._by_address.values()):
+            for guest in list(guests):
+                self._cut(guest)
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

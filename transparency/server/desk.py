@@ -55,7 +55,9 @@ class Desk:
     share: Shared
     lines: logging.Logger | None = None
     tally: Tally = field(default_factory=Tally)
-    # Requests that were refused here, by client and its own rate: the owner counts them too.
+    # Whether the limiter is the owner's, which counts for all.
+    counts_for_all: bool = False
+    # Otherwise, requests that were refused here, by client and its own rate: the owner counts them too.
     spent: dict[tuple[str, int | None], int] = field(default_factory=dict)
     # Bytes of bodies that are not complete, of all connections.
     held: int = 0
@@ -81,7 +83,7 @@ class Desk:
     def refused(self, client: Client, status: int) -> None:
         """A request was refused. Unless the owner did so itself, and has counted it, it is told later."""
         rate = _rate(client)
-        if status not in _OWNERS and self.limiter.limits(rate):
+        if not self.counts_for_all and status not in _OWNERS and self.limiter.limits(rate):
             key = (client.name, rate)
             self.spent[key] = self.spent.get(key, 0) + 1
 

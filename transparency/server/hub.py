@@ -12,7 +12,7 @@ can pile up; the sequencer's own bound is what answers 503.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, cast
@@ -97,14 +97,11 @@ class Hub:
         )
         self._service.log.sequencer.enqueue_lot(lot)
 
-    def take_one(
-        self, link: Link, number: int, new: NewEntry, judgement: Judgement, client: str | None, rate: int | None
-    ) -> None:
-        """As :meth:`take`, for a statement by itself that was not sent over a link."""
-        if client is not None and not self._admitted(link, (number,), client, rate):
-            return
-        link.wait((number,), (new,), judgement)
-        candidate = Candidate(new, judgement)
+    def take_one(self, link: Link, number: int, new: NewEntry, judgement: Judgement, *, patient: bool) -> None:
+        """As :meth:`take`, for a statement by itself that was not sent over a link, and was counted."""
+        if not patient:
+            link.wait((number,), (new,), judgement)
+        candidate = Candidate(new, judgement, patient=patient)
         told = partial(self._ended, link, number)
         try:
             self._service.log.sequencer.enqueue(candidate, told)
@@ -136,10 +133,6 @@ class Hub:
     def count(self, told: list[Any]) -> None:
         tally, spent = told
         self._service.metrics.tally.add(tally)
-        self.spend(spent)
-
-    def spend(self, spent: Iterable[tuple[str, int, int | None]]) -> None:
-        """Requests that were refused before they came here, by client and its own rate."""
         for client, number, rate in spent:
             self._service.limiter.spend(client, number, rate)
 

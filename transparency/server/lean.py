@@ -233,7 +233,9 @@ class LeanConnection(asyncio.Protocol):
 
     def _goes_elsewhere(self, number: Counted) -> bool:
         """Whether the connection was passed on to one who has fewer. One that cannot leave is served here."""
-        if (self._adopted and not number.insists) or self._desk.stopping or len(self._held) > MAX_AHEAD:
+        # More than a packet may hold stays here. The owner sends it at once, and sees for itself whether it does.
+        stays = not number.insists and (self._adopted or len(self._held) > MAX_AHEAD)
+        if stays or self._desk.stopping:
             return False
         place = number.pass_on()
         return place is not None and self._leaves_for(place)

@@ -3,17 +3,17 @@
 A lone client's request is read, judged, sequenced and answered within one process: between two it would wait for both
 of them to wake, twice. So the first connection that comes while no worker has any is passed on to here, and goes to a
 worker with its next request when another has come (server/balance.py): the one process that everybody waits for checks
-signatures only while nobody else waits for it. Batches always go to a worker.
+signatures only while nobody else waits for it. Batches go to a worker, if there is one that can take them.
 
 Everything is as it is there: the connection (server/lean.py), the registrar (server/registrar.py), and the link to the
-hub (server/hub.py), but that what is said over it is a call.
+hub (server/hub.py), but that what is said over it is a call. What the owner has anyway is not had twice: what is in
+force, and the limiter that counts for all.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections.abc import Callable, Sequence
 
 from transparency.log.store import Kind as EntryKind
@@ -26,7 +26,6 @@ from transparency.server.desk import Desk, drained
 from transparency.server.handing import Kind
 from transparency.server.hub import Hub, Link
 from transparency.server.lean import LeanConnection
-from transparency.server.limits import RateLimiter
 from transparency.server.registrar import RemoteRegistrar, UnderWay
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 
@@ -39,9 +38,9 @@ PassOn = Callable[[socket.socket, int, bytes], bool]
 class OwnLink(Link):
     """A link whose other end is in this process."""
 
-    def __init__(self, hub: Hub, limits: Callable[[int | None], bool]) -> None:
+    def __init__(self, hub: Hub) -> None:
         super().__init__(hub, lambda: None, hub.service.settings.slow_after)
-        self.registrar = OwnRegistrar(self, limits)
+        self.registrar = OwnRegistrar(self)
         hub.joined(self)
 
     @property
@@ -54,15 +53,17 @@ class OwnLink(Link):
             self._waiting.pop(number, None)
             self.registrar.heard_receipt(number, receipt)
 
-    def hand(self, number: int, new: NewEntry, judgement: Judgement, client: str | None, rate: int | None) -> None:
-        self._hub.take_one(self, number, new, judgement, client, rate)
+    def hand(self, number: int, new: NewEntry, judgement: Judgement, *, patient: bool) -> None:
+        self._hub.take_one(self, number, new, judgement, patient=patient)
 
     def say(self, kind: Kind, value: object = None) -> None:
         match kind, value:
             case Kind.ANSWERS, list():
                 self.registrar.heard(value)
-            case Kind.IN_FORCE, list():
-                self.registrar.put_in_force(*value)
+            case Kind.IN_FORCE, _:
+                # Read by this process already: a large policy takes a second, and all would wait meanwhile.
+                log = self._hub.service.log
+                self.registrar.judge_by(log.judge, log.service_keys, log.newest_head().time)
             case _:
                 raise ValueError(f"nobody here is told {kind.name}")
 
@@ -70,9 +71,18 @@ class OwnLink(Link):
 class OwnRegistrar(RemoteRegistrar):
     """What a worker would put into a frame is handed over as it is."""
 
-    def __init__(self, link: OwnLink, limits: Callable[[int | None], bool]) -> None:
-        super().__init__(link.take_up, limits, BODY_MARGIN)
+    def __init__(self, link: OwnLink) -> None:
+        # The desk's limiter is the one that counts for all: the hub need not count again.
+        super().__init__(link.take_up, lambda _: False, BODY_MARGIN)
         self._link = link
+
+    def _flush(self) -> None:
+        """What goes wrong would end a worker, and its connections with it. Here it must not leave anybody waiting."""
+        try:
+            super()._flush()
+        except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
+            self._asked = []
+            self.lost(error)
 
     def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:
         for number, under_way, judgement in handed:
@@ -85,7 +95,7 @@ class OwnRegistrar(RemoteRegistrar):
                 statement.normalised,
                 judgement.collateral,
             )
-            self._link.hand(number, new, judgement, *self._counted(under_way))
+            self._link.hand(number, new, judgement, patient=under_way.patient)
 
 
 class OwnDesk:
@@ -104,15 +114,11 @@ class OwnDesk:
         self._adopt = adopt
         self._pass_on = pass_on
         service = hub.service
-        # Beside the limiter of the service, which counts for all: as with a worker.
-        limiter = RateLimiter(
-            settings.rate_limit, settings.rate_period, max_clients=settings.max_clients, clock=time.monotonic
-        )
         self._desk = Desk(
-            OwnLink(hub, limiter.limits).registrar,
+            OwnLink(hub).registrar,
             settings,
             service.tokens,
-            limiter,
+            service.limiter,
             Connections(
                 most=settings.max_connections,
                 most_per_address=settings.max_connections_per_address,
@@ -124,6 +130,7 @@ class OwnDesk:
             share,
             lines,
             service.metrics.tally,
+            counts_for_all=True,
         )
         self._acceptor = Acceptor(self._admit, at_once=1)
 
@@ -139,13 +146,8 @@ class OwnDesk:
         """Who waits for an answer gets it."""
         self._acceptor.stop()
         await drained(self._desk, self._settings.drain_timeout)
+        self._desk.connections.cut_all()
         self._desk.connections.close()
-
-    def spent(self) -> list[tuple[str, int, int | None]]:
-        """Requests that were refused here since the last time: client, number, that client's own rate."""
-        spent = [(client, number, rate) for (client, rate), number in self._desk.spent.items()]
-        self._desk.spent.clear()
-        return spent
 
     def _admit(self, client: str) -> LeanConnection | None:
         if not self._desk.connections.admit(client):

@@ -125,9 +125,14 @@ class RemoteRegistrar:
 
     def put_in_force(self, policy: bytes, keys: bytes, newest: int) -> None:
         """What the owner says is in force from now on; *newest* is the time of its newest head."""
-        self._keys = ServiceKeys.from_toml(keys)
-        if self._judge is None or self._document != policy:
-            self._document, self._judge = policy, Judge(Policy.from_toml(policy))
+        judge = self._judge
+        if judge is None or self._document != policy:
+            self._document, judge = policy, Judge(Policy.from_toml(policy))
+        self.judge_by(judge, ServiceKeys.from_toml(keys), newest)
+
+    def judge_by(self, judge: Judge, keys: ServiceKeys, newest: int) -> None:
+        """The same, for who has read it already."""
+        self._judge, self._keys = judge, keys
         self._time = max(self._time, newest)
 
     def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
@@ -361,11 +366,12 @@ class RemoteRegistrar:
         except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
             _tell(under_way.answered, error)
 
-    def lost(self) -> None:
-        """The owner is gone: nobody knows what it has kept."""
+    def lost(self, why: Exception | None = None) -> None:
+        """The owner is gone, or failed: nobody knows what it has kept."""
         under_way, self._under_way = self._under_way, {}
+        self.bytes_under_way = 0
         for each in under_way.values():
-            _tell(each.answered, StoreError("the owner of the log is gone"))
+            _tell(each.answered, why or StoreError("the owner of the log is gone"))
 
 
 def _bare(error: TransparencyError) -> TransparencyError:

@@ -212,7 +212,6 @@ class Workers:
         silences: dict[asyncio.subprocess.Process, int] = {}
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self._hub.spend(self._desk.spent())
             # Counted, not timed: when all of us were suspended together, that is one look without a word.
             silences = {
                 process: 0 if link.heard else silences.get(process, 0) + 1 for process, link in self._processes.items()
