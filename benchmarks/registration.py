@@ -3,7 +3,8 @@
 A real ``transparency serve`` on SQLite (synchronous=FULL) in its own processes; the load generator in this one, so all
 share the machine's cores. Statements are distinct, ES256, about 3 KB. Each level is held against limits measured just
 before it, bare verification and a bare flush of the disk: what else the machine does slows both. *Of CPU* is the share
-of all CPU time, the generator's too, that the same verification takes by itself: what *of limit* would be with every core busy and nobody else there.
+of all CPU time, the generator's too, that the same verification takes by itself: what *of limit* would be with every
+core busy and nobody else there.
 
 At the end the server is killed (SIGKILL), the log is opened again, and every receipt that was acknowledged must verify
 against the entry that stands there.
