@@ -29,7 +29,7 @@ async def test_a_token_for_other_issuers_is_403_before_anything_is_judged(tmp_pa
         known = await site.post(statement, Authorization=limited(site, ISS))
         again = await site.post(statement, Authorization=limited(site, OTHER))
         judged = []
-        site.log._judge.judge = lambda *_: judged.append(1)  # type: ignore[method-assign,assignment]
+        site.log.judge.judge = lambda *_: judged.append(1)  # type: ignore[method-assign,assignment]
         new = await site.post(site.statement(b"2"), Authorization=limited(site, OTHER))
 
         assert [reply.status for reply in (refused, known, again, new)] == [403, 201, 403, 403]

@@ -66,7 +66,7 @@ class Log:
         self._clock = clock
         self._store = opened.store
         self._in_force = opened.in_force
-        self._judge = Judge(opened.in_force.policy.policy)
+        self.judge = Judge(opened.in_force.policy.policy)
         self._receipts = Receipts(opened.store, lambda: opened.appender.tip.size)
         # A key is read once: what the service states about itself comes often.
         self._load_key = functools.cache(opened.folder.load_key)
@@ -176,11 +176,6 @@ class Log:
         return self._in_force.policy.policy
 
     @property
-    def judge(self) -> Judge:
-        """By the policy in force."""
-        return self._judge
-
-    @property
     def policy_document(self) -> bytes:
         """The TOML as registered, to the byte."""
         return self._in_force.policy.statement.payload
@@ -259,7 +254,7 @@ class Log:
     def _put_in_force(self, in_force: InForce) -> None:
         """Called by the sequencer between two batches: what follows is judged by this."""
         if in_force.policy is not self._in_force.policy:
-            self._judge = Judge(in_force.policy.policy)
+            self.judge = Judge(in_force.policy.policy)
             self.sequencer.generation = in_force.policy.policy.generation
         self._in_force = in_force
         if self.on_in_force is not None:
@@ -277,7 +272,7 @@ class Log:
         raise _too_fast()
 
     async def _judgement(self, statement: Statement) -> Judgement:
-        return await judge_statement(self._judge, statement, self.service_keys, self.sequencer.decision_time())
+        return await judge_statement(self.judge, statement, self.service_keys, self.sequencer.decision_time())
 
     async def operate(self, subject: str, payload: bytes, content_type: str = "application/cbor") -> Registered:
         """Register what the service states about itself, by its operations key (policy/operations.py)."""

@@ -3,12 +3,19 @@
 A request that cannot be parsed never reaches the application: aiohttp's protocol answers it, in plain text, and logs a
 traceback. A sender that ends its side early is hung up on. Both happen below any middleware, so both are changed here.
 So does the waiting for what a client sends or reads, which is bounded here in time and bytes (server/connections.py).
+
+A client that asks for something and then sends statements over the same connection would have all of them checked by
+the owner of the log, while its workers stand idle. So a connection goes to those that register (server/own_desk.py), as
+it is and with what was read of it, when a batch begins on it, or the second statement in a row.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +26,8 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from transparency.server.connections import LEAST_BYTES_PER_SECOND, Connections
+from transparency.server.lean import MAX_BODY
+from transparency.server.lean_head import BEGINNING, END, read_head
 from transparency.server.problems import FIRST_ERROR, ProblemError, on_the_wire
 from transparency.server.responses import response_of
 from transparency.server.unexpected import log_unexpected
@@ -39,16 +48,25 @@ class Patience:
     head_bytes: int
 
 
+@dataclass(slots=True)
+class Elsewhere:
+    """Who takes connections on which statements come, with what was read of them; nobody, where all is served here."""
+
+    take: Callable[[socket.socket, bytes], None] | None = None
+
+
 class Connection(RequestHandler):
     """One connection. Every error it sends is CBOR; nothing of a request gets into the log."""
 
     __slots__ = (
         "_body_since",
         "_closing_since",
+        "_elsewhere",
         "_head_bytes",
         "_head_since",
         "_last_payload",
         "_patience",
+        "_registers",
         "_registry",
         "_unread",
         "_unsent_until",
@@ -65,6 +83,7 @@ class Connection(RequestHandler):
         registry: Connections,
         patience: Patience,
         address: str,
+        elsewhere: Elsewhere,
         *,
         loop: asyncio.AbstractEventLoop,
         **options: Any,  # noqa: ANN401 - passed on
@@ -73,6 +92,9 @@ class Connection(RequestHandler):
         self._registry = registry
         self._patience = patience
         self.address = address
+        self._elsewhere = elsewhere
+        # Whether what was asked last was to register a statement.
+        self._registers = False
         self.served = False
         # What makes it of an accepted socket, over TLS by a handshake.
         self.admission: asyncio.Task[None] | None = None
@@ -101,7 +123,7 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._force_close or self._close:
+        if self._force_close or self._close or (self._elsewhere.take is not None and self._leaves(data)):
             return
         arriving = self._last_payload is not None and not self._last_payload.is_eof()
         super().data_received(data)
@@ -118,6 +140,26 @@ class Connection(RequestHandler):
             self._skip(len(data))
         elif data:
             self._await_head(len(data))
+
+    def _leaves(self, data: bytes) -> bool:
+        """Whether a request begins with *data* that others should have, and they have the connection now."""
+        idle = self._waiter is not None and not self._waiter.done() and not self._head_bytes
+        if not idle or not self.served or self._wire is None or self._wire.get_write_buffer_size():
+            return False
+        end = data.find(END) if data.startswith(BEGINNING) else -1
+        head = read_head(data[:end]) if 0 <= end <= self._patience.head_bytes else None
+        again, self._registers = self._registers, head is not None
+        # Only what they do not send back; and not for a single statement, as of a client that asks in between.
+        if head is None or head.close or not (head.batch or (again and (head.length or 0) <= MAX_BODY)):
+            return False
+        try:
+            leaving = socket.socket(fileno=os.dup(self._wire.get_extra_info("socket").fileno()))
+        except OSError:  # no file is free
+            return False
+        cast("Callable[[socket.socket, bytes], None]", self._elsewhere.take)(leaving, data)
+        # Only this descriptor is closed: the connection lives on with the other.
+        self.force_close()
+        return True
 
     def _await_head(self, count: int) -> None:
         if self._head_since is None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Any, cast
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from aiohttp.abc import AbstractAccessLogger
 
 from transparency.server.acceptor import Acceptor
 from transparency.server.connections import LOOK_SECONDS, Connections
-from transparency.server.protocol import LINGER_SECONDS, Connection, Patience
+from transparency.server.protocol import LINGER_SECONDS, Connection, Elsewhere, Patience
 from transparency.server.settings import ServerSettings
 
 BACKLOG = 4096
@@ -24,7 +25,7 @@ ACCEPTS_AT_ONCE = 64
 class _Server(web.Server):
     """Makes our connections."""
 
-    def __init__(self, plain: web.Server, registry: Connections, patience: Patience) -> None:
+    def __init__(self, plain: web.Server, registry: Connections, patience: Patience, elsewhere: Elsewhere) -> None:
         super().__init__(
             plain.request_handler,
             request_factory=plain.request_factory,
@@ -33,12 +34,15 @@ class _Server(web.Server):
         )
         self._registry = registry
         self._patience = patience
+        self._elsewhere = elsewhere
 
     def connection_for(self, address: str) -> Connection | None:
         """A connection that counts from now on, or None where there is no room."""
         if not self._registry.admit(address):
             return None
-        connection = Connection(self, self._registry, self._patience, address, loop=self._loop, **self._kwargs)
+        connection = Connection(
+            self, self._registry, self._patience, address, self._elsewhere, loop=self._loop, **self._kwargs
+        )
         self._registry.add(connection)
         return connection
 
@@ -46,7 +50,7 @@ class _Server(web.Server):
 class Runner(web.AppRunner):
     """aiohttp's AppRunner with these connections, within the bounds of the settings."""
 
-    __slots__ = ("connections", "settings")
+    __slots__ = ("connections", "elsewhere", "settings")
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Runner(web.AppRunner):
             app, access_log_class=access_log_class, auto_decompress=False, lingering_time=LINGER_SECONDS, **options
         )
         self.settings = settings
+        self.elsewhere = Elsewhere()
         self.connections = Connections(
             most=settings.max_connections,
             most_per_address=settings.max_connections_per_address,
@@ -71,7 +76,7 @@ class Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         settings = self.settings
         patience = Patience(settings.header_timeout, settings.send_timeout, settings.max_header_bytes)
-        return _Server(await super()._make_server(), self.connections, patience)
+        return _Server(await super()._make_server(), self.connections, patience, self.elsewhere)
 
     async def cleanup(self) -> None:
         await super().cleanup()
@@ -113,6 +118,10 @@ class Site(web.TCPSite):
     def adopt(self, accepted: socket.socket, address: str, begun: bytes) -> None:
         """A connection that somebody else accepted, and what was read of it."""
         self._acceptor.take(accepted, address, begun)
+
+    def statements_go_to(self, take: Callable[[socket.socket, bytes], None] | None) -> None:
+        """Who gets connections on which statements come after something else was asked, if anybody."""
+        cast("Runner", self._runner).elsewhere.take = take
 
     async def stop(self) -> None:
         self._acceptor.stop()

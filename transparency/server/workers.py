@@ -79,6 +79,7 @@ class Workers:
 
     async def start(self) -> None:
         """Return once all accept connections."""
+        self._site.statements_go_to(self._desk.take)
         # One that dies meanwhile is replaced, and it is the other that is then waited for.
         self._looking = asyncio.create_task(self._look_after(), name="looking after workers")
         started = [asyncio.Event() for _ in range(self._count)]
@@ -93,6 +94,7 @@ class Workers:
     async def stop(self) -> None:
         """Have them end their requests; those that do not in time are ended."""
         self._stopping.set()
+        self._site.statements_go_to(None)
         if self._looking is not None:
             self._looking.cancel()
         for link in self._processes.values():
