@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from transparency.cose.keys import Signer
 from transparency.errors import StoreError
 from transparency.log import redo
+from transparency.log.journal import Kept
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.store import Commit, NewEntry, Store, Tip
 from transparency.merkle.hashing import leaf_hash
@@ -114,13 +115,13 @@ class Appender:
             root=edge.root(),
             time=time,
         )
-        kept = signer_at is None and not intake_done and self._can_keep(entries)
+        kept = self._to_keep(entries, head) if signer_at is None and not intake_done else None
         self._spent = True
-        self._store.commit(Commit(self._tip, entries, tiles, head, intake_done, kept))
+        self._store.commit(Commit(self._tip, entries, tiles, head, intake_done, kept is not None))
         self.on_commit(len(entries))
         if self._mark is not None:
-            if kept:
-                self._mark.keep(redo.batch(self._tip, entries, head))
+            if kept is not None:
+                self._mark.keep(kept)
             else:
                 self._mark.write(MarkValue(head.size, head.root))
         self._spent = False
@@ -141,9 +142,12 @@ class Appender:
             if forget:
                 self._mark.forget()
 
-    def _can_keep(self, entries: Sequence[NewEntry]) -> bool:
-        length = redo.longest(entries)
-        return self._mark is not None and length is not None and self._mark.can_keep(length)
+    def _to_keep(self, entries: Sequence[NewEntry], head: SignedHead) -> Kept | None:
+        """What the journal takes and has room for. Its length is known, not guessed, before a commit counts on it."""
+        if self._mark is None or not redo.is_small(entries):
+            return None
+        kept = redo.batch(self._tip, entries, head)
+        return kept if self._mark.can_keep(len(kept.content)) else None
 
 
 def _nobody(_count: int) -> None:

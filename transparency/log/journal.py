@@ -17,6 +17,7 @@ place was filled with zeros when it was made, so that a write changes nothing bu
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import struct
 from typing import Final, NamedTuple
@@ -89,8 +90,10 @@ class Journal:
         return self._there and self._at + _blocks(length) <= CAPACITY
 
     def append(self, kept: Kept) -> None:
-        """Returns only when it survives power loss. There must be room for it."""
+        """Returns only when it survives power loss. What has no room is refused: it would not be read again."""
         epoch, before, after, content = kept
+        if not self.has_room(len(content)):
+            raise OSError(errno.ENOSPC, "no room in the journal")
         head = _HEAD.pack(_MAGIC, self._origin, epoch, *before, *after, len(content))
         digest = hashlib.sha256(head)
         digest.update(content)

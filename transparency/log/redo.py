@@ -27,20 +27,19 @@ from transparency.statements.statement import Entry
 
 # A larger batch pays for the syncs of its own: there is little left that it could share.
 LONGEST: Final = 128 * 1024
-# More than what stands around the bytes of an entry, and of a head.
+# About what stands around the bytes of an entry.
 _AROUND_ENTRY: Final = 128
-_AROUND_HEAD: Final = 1024
 _logger = logging.getLogger("transparency.log")
 
 
-def longest(entries: Sequence[NewEntry]) -> int | None:
-    """No less than the length of what is kept of *entries*; None if they are not to be kept."""
-    size = _AROUND_HEAD
+def is_small(entries: Sequence[NewEntry]) -> bool:
+    """Whether *entries* are statements, and few or short enough to be kept."""
+    size = 0
     for new in entries:
         if new.kind is not Kind.STATEMENT:
-            return None
+            return False
         size += _AROUND_ENTRY + len(new.statement) + len(new.collateral)
-    return size if size <= LONGEST else None
+    return size <= LONGEST
 
 
 def batch(tip: Tip, entries: Sequence[NewEntry], head: SignedHead) -> Kept:
