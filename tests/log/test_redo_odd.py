@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.log.test_redo import check_all_there, crashed
+from transparency.errors import LogUnusableError
 from transparency.log import create
 from transparency.log.journal import BEGIN, CAPACITY
 from transparency.log.mark import Mark
+from transparency.log.migrate import migrate
+from transparency.log.opening import open_log
 from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log
 
 pytestmark = pytest.mark.sqlite_file
@@ -36,3 +41,49 @@ async def test_a_head_with_a_long_signature_does_not_write_beyond_the_journal(tm
         assert mark.value.size == log.newest_head().size, "what was acknowledged is in the journal, and can be read"
     await log.stop()
     assert made.watermark.stat().st_size == BEGIN + CAPACITY
+
+
+async def test_a_start_that_misses_the_mark_does_not_spoil_the_next_one(made: MadeLog, tmp_path: Path) -> None:
+    """After a power cut the disk of the mark may come up later than the log."""
+    crash = await crashed(made, tmp_path, before=[b"zero"])
+    crash.lose_what_came_since()
+    away = made.watermark.rename(tmp_path / "away")
+    with pytest.raises(LogUnusableError, match="is missing"):
+        made.open()
+    away.rename(made.watermark)
+
+    check_all_there(made, crash.registered)
+
+
+async def test_a_migration_that_misses_the_mark_does_not_spoil_the_next_start(made: MadeLog, tmp_path: Path) -> None:
+    crash = await crashed(made, tmp_path, before=[b"zero"])
+    crash.lose_what_came_since()
+    away = made.watermark.rename(tmp_path / "away")
+    with pytest.raises(LogUnusableError):
+        migrate(made.data, tmp_path / "new", None)
+    away.rename(made.watermark)
+
+    check_all_there(made, crash.registered)
+
+
+async def test_a_start_with_an_older_mark_does_not_spoil_the_next_one(made: MadeLog, tmp_path: Path) -> None:
+    other = Path(shutil.copy(made.watermark, tmp_path / "older-mark"))
+    crash = await crashed(made, tmp_path, before=[b"zero"])
+    crash.lose_what_came_since()
+    with pytest.raises(LogUnusableError, match="an older copy"):
+        open_log(made.data, clock=made.clock, watermark=other)
+
+    check_all_there(made, crash.registered)
+
+
+async def test_a_log_that_lost_everything_since_init_is_not_begun_again_without_its_mark(
+    made: MadeLog, tmp_path: Path
+) -> None:
+    crash = await crashed(made, tmp_path)
+    crash.lose_what_came_since()
+    away = made.watermark.rename(tmp_path / "away")
+    with pytest.raises(LogUnusableError, match="is missing"):
+        made.open()
+    away.rename(made.watermark)
+
+    check_all_there(made, crash.registered)

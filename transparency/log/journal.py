@@ -8,7 +8,7 @@ store need not be synced. It is, with every batch that does not fit here, and fr
              · length (u32) · content · SHA-256 of all before
 
 The epoch is the store's, raised by every start: what a store has lost since, it gets back; one that was put back from
-before that start is an old copy, and stays one.
+before that start has a lower one: it is an old copy, and stays one.
 
 Records stand one behind the other, each in blocks of its own: a write that is cut short spoils no other. They count up
 to the first that does not continue the one before it: behind it is what was there before the journal began anew. The

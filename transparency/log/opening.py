@@ -28,6 +28,7 @@ from transparency.policy import keyset
 from transparency.statements.receipt import SignedHead
 
 INIT_SIZE = 2
+_INIT_EPOCH = 1
 OLD_COPY = (
     "Put the newest copy back, or start a new log with `transparency log restore --new-origin`. "
     "Continuing from here would give two histories under one name"
@@ -92,6 +93,8 @@ def open_log(
             store = wrap_store(store)
         try:
             if config.db is None:
+                check_outside(config.watermark, folder.path)
+                begin_file_mark(config, store.tip())
                 redo.recover(store, config.watermark, config.origin, check_value, open_mark_file)
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
             return _check(folder, config, ownership, store, open_mark, clock, load_key, said)
@@ -219,13 +222,22 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
 
 
 def open_file_mark(config: Config, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:
+    begin_file_mark(config, tip)
+    return Mark.open(config.watermark, config.origin, open_file)
+
+
+def begin_file_mark(config: Config, tip: Tip) -> None:
+    """The mark of a log that was just made, if it is not there; that of any other is missing.
+
+    A file that was ever opened may be back at its first size by a power cut, and the mark knows of what it lost.
+    """
     path = config.watermark
-    if not path.exists():
-        if tip.size != INIT_SIZE:
-            raise missing_mark(path, None if config.db is None else MarkValue(tip.size, tip.root))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Mark.create(path, config.origin, MarkValue(tip.size, tip.root)).close()
-    return Mark.open(path, config.origin, open_file)
+    if path.exists():
+        return
+    if tip.size != INIT_SIZE or (config.db is None and tip.epoch > _INIT_EPOCH):
+        raise missing_mark(path, None if config.db is None else MarkValue(tip.size, tip.root))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Mark.create(path, config.origin, MarkValue(tip.size, tip.root)).close()
 
 
 def refuse_file(config: Config) -> None:

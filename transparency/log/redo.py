@@ -63,9 +63,13 @@ def read_batch(kept: Kept) -> tuple[list[NewEntry], SignedHead]:
 
 
 def lost(tip: Tip, journal: Sequence[Kept]) -> Sequence[Kept]:
-    """The batches that a store at *tip* has lost. None if it has all, or is no state that the journal leads on from."""
+    """The batches that a store at *tip* has lost. None if it has all, or is no state that the journal leads on from.
+
+    A later epoch than the journal's is no other state: somebody took the store over who did not know of the journal (a
+    start with another mark), and has appended nothing.
+    """
     for place, kept in enumerate(journal):
-        if (kept.epoch, kept.before) == (tip.epoch, (tip.size, tip.root)):
+        if kept.epoch <= tip.epoch and kept.before == (tip.size, tip.root):
             return journal[place:]
     return ()
 
@@ -93,13 +97,10 @@ def recover(
 ) -> None:
     """Before *store* is taken over: what it has lost of what the mark at *path* keeps is brought back.
 
-    And what *check* then refuses is not taken over: that would raise the epoch of an old copy, and make it look like
-    the store that the journal is of.
+    And what *check* then refuses, or whose mark is away or another's, is not taken over: that would raise the epoch of
+    an old copy, and make it look like the store that the journal is of.
     """
-    if not path.exists():
-        return
     with contextlib.closing(Mark.open(path, origin, open_file)) as mark:
-        if mark.kept:
-            mark.own()
-            bring_back(store, mark.kept)
-            check(mark.value)
+        mark.own()
+        bring_back(store, mark.kept)
+        check(mark.value)
