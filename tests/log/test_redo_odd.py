@@ -10,11 +10,13 @@ import pytest
 from tests.log.test_redo import check_all_there, crashed
 from transparency.errors import LogUnusableError
 from transparency.log import create
+from transparency.log.durable import DurableFile
 from transparency.log.journal import BEGIN, CAPACITY
+from transparency.log.log import Log
 from transparency.log.mark import Mark
 from transparency.log.migrate import migrate
 from transparency.log.opening import open_log
-from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log
+from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log, running
 
 pytestmark = pytest.mark.sqlite_file
 
@@ -87,3 +89,42 @@ async def test_a_log_that_lost_everything_since_init_is_not_begun_again_without_
     away.rename(made.watermark)
 
     check_all_there(made, crash.registered)
+
+
+async def test_a_log_in_postgresql_keeps_nothing_in_a_mark_that_has_a_journal(
+    made: MadeLog, tmp_path: Path, postgres_url: str
+) -> None:
+    """It was a file's before the log moved. What PostgreSQL has is durable there, and stays there."""
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"one"))
+    migrate(made.data, tmp_path / "moved", postgres_url)
+    log = Log.open(tmp_path / "moved", clock=made.clock)
+    await log.start()
+
+    await log.register(made.issuer.sign(b"in the database alone"))
+
+    assert b"in the database alone" not in made.watermark.read_bytes()
+    await log.stop()
+
+
+async def test_a_mark_that_has_no_room_for_a_journal_has_nothing_to_forget(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An erasure that could not be carried out because of it would stop the log, at every start again."""
+    write_at = DurableFile.write_at
+
+    def full_disk(self: DurableFile, offset: int, data: bytes) -> None:
+        if offset + len(data) > BEGIN:
+            raise OSError(28, "No space left on device")
+        write_at(self, offset, data)
+
+    monkeypatch.setattr(DurableFile, "write_at", full_disk)
+    log = made.open()
+    await log.start()
+    await log.register(made.issuer.sign(b"one"))
+
+    await log.sequencer.write(log.sequencer.forget_kept)
+
+    await log.register(made.issuer.sign(b"two"))
+    await log.stop()
+    assert made.watermark.stat().st_size <= BEGIN

@@ -52,7 +52,9 @@ class Journal:
         self._file = file
         self._origin = hashlib.sha256(origin.encode()).digest()
         self._at = 0
-        self._there = False
+        # How much of its place is in the file; and whether it is used, or left as it is by who needs none.
+        self._length = 0
+        self._used = False
         # What it held when it was read; what is appended afterwards is not read by who appends it.
         self.kept: list[Kept] = []
         self.last: Tree | None = None
@@ -60,7 +62,7 @@ class Journal:
     def read(self, newest: int) -> None:
         """*newest* is the size up to which the slots vouch for the store: what does not lead beyond is done with."""
         region = self._file.read_at(BEGIN, CAPACITY)
-        self._there = len(region) == CAPACITY
+        self._length = len(region)
         self.kept, self.last, self._at = [], None, 0
         while (kept := self._decode(region, self._at)) is not None:
             self.kept.append(kept)
@@ -70,10 +72,11 @@ class Journal:
             self.begin_anew()
 
     def make(self) -> None:
-        """Have the place for it, if it is not there yet. It may raise OSError: then there is none."""
-        if not self._there:
-            self.wipe()
-            self._there = True
+        """Have it to append to, and first the place for it, if need be. It may raise OSError: then there is none."""
+        if self._length < CAPACITY:
+            self._fill(CAPACITY)
+            self._length = CAPACITY
+        self._used = True
 
     def begin_anew(self) -> None:
         """All that it holds is in the store for good."""
@@ -82,12 +85,16 @@ class Journal:
     def wipe(self) -> None:
         """As :meth:`begin_anew`; and nothing of what it held can be read from the file any more."""
         self.begin_anew()
-        self._file.write_at(BEGIN, bytes(CAPACITY))
+        if self._length:  # else it would ask for room that there may not be
+            self._fill(self._length)
+
+    def _fill(self, length: int) -> None:
+        self._file.write_at(BEGIN, bytes(length))
         self._file.sync()
 
     def has_room(self, length: int) -> bool:
         """Whether there is room for a content of this length."""
-        return self._there and self._at + _blocks(length) <= CAPACITY
+        return self._used and self._at + _blocks(length) <= CAPACITY
 
     def append(self, kept: Kept) -> None:
         """Returns only when it survives power loss. What has no room is refused: it would not be read again."""
@@ -105,11 +112,11 @@ class Journal:
     def _decode(self, region: bytes, at: int) -> Kept | None:
         """The record at *at*; None if there is none that is whole, this log's, and continues the one before it."""
         begin = at + _HEAD.size
-        if not self._there or begin > CAPACITY:
+        if begin > len(region):
             return None
         magic, origin, epoch, *sizes, length = _HEAD.unpack_from(region, at)
         end = begin + length
-        if (magic, origin) != (_MAGIC, self._origin) or end + _HASH_BYTES > CAPACITY:
+        if (magic, origin) != (_MAGIC, self._origin) or end + _HASH_BYTES > len(region):
             return None
         if hashlib.sha256(region[at:end]).digest() != region[end : end + _HASH_BYTES]:
             return None
