@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import cbor2
 import pytest
 
 from transparency.errors import LogUnusableError
 from transparency.log import redo
-from transparency.log.journal import CAPACITY
+from transparency.log.journal import CAPACITY, Kept
 from transparency.log.log import Log, Registered
 from transparency.log.mark import Mark
 from transparency.log.opening import open_log
@@ -192,10 +193,18 @@ async def test_a_journal_whose_batch_gives_another_root_is_refused(made: MadeLog
 
     with contextlib.closing(SqliteStore(made.data / "log.sqlite")) as store:
         with pytest.raises(LogUnusableError, match="does not give the root"):
-            redo.bring_back(store, [wrong])
+            redo.bring_back(store, [wrong], lambda *_: None)
         with pytest.raises(LogUnusableError, match="cannot be read"):
-            redo.bring_back(store, [kept[0]._replace(content=b"\x80")])
+            redo.bring_back(store, [kept[0]._replace(content=b"\x80")], lambda *_: None)
         assert store.tip().size == 2
+
+
+@pytest.mark.parametrize(
+    "value", [7, [], [1, b"", b"", b"", 7], ["1", b"", b"", b"", []], [1, b"", b"", b"", [[b"", 1, b"", "", b""]]]]
+)
+def test_content_that_is_no_batch_cannot_be_read(value: object) -> None:
+    with pytest.raises(LogUnusableError, match="cannot be read"):
+        redo.read_batch(Kept(1, (2, bytes(32)), (3, bytes(32)), cbor2.dumps(value)))
 
 
 def test_a_batch_is_read_as_it_was_kept(made: MadeLog) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.log.test_redo import check_all_there, crashed
 from transparency.errors import LogUnusableError
-from transparency.log import create
+from transparency.log import create, redo
 from transparency.log.durable import DurableFile
-from transparency.log.journal import BEGIN, CAPACITY
+from transparency.log.journal import BEGIN, CAPACITY, Journal
 from transparency.log.log import Log
 from transparency.log.mark import Mark
 from transparency.log.migrate import migrate
 from transparency.log.opening import open_log
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Tip
 from transparency.testing import FakeClock, MadeLog, SampleIssuer, make_log, running
 
 pytestmark = pytest.mark.sqlite_file
@@ -89,6 +93,37 @@ async def test_a_log_that_lost_everything_since_init_is_not_begun_again_without_
     away.rename(made.watermark)
 
     check_all_there(made, crash.registered)
+
+
+@pytest.mark.parametrize("what", ["a statement", "a signature", "a generation"])
+async def test_a_hostile_journal_changes_nothing(made: MadeLog, tmp_path: Path, what: str) -> None:
+    """Who can write the mark can stop the log; what it says must not get into the tree."""
+    crash = await crashed(made, tmp_path, before=[b"zero"])
+    crash.lose_what_came_since()
+    first, second, third = crash.mark().kept[1:]
+    (new,), head = redo.read_batch(second)
+    match what:
+        case "a statement":
+            new = new._replace(statement=new.statement.replace(b"two", b"owt"))
+        case "a generation":
+            new = new._replace(generation=7)
+        case _:
+            head = replace(head, signature=bytes(len(head.signature)))
+    hostile = redo.batch(Tip(*second.before, second.epoch), [new], head)
+    file = DurableFile(made.watermark)
+    journal = Journal(file, made.origin)
+    journal.read(0)
+    journal.make()
+    journal.begin_anew()
+    for each in (first, hostile, third):
+        journal.append(each)
+    file.close()
+
+    with pytest.raises(LogUnusableError, match="journal's batch up to size 5 is not this log's"):
+        made.open()
+
+    with contextlib.closing(SqliteStore(made.data / "log.sqlite")) as store:
+        assert store.tip().size == first.before[0], "not even what comes before it in the journal was written"
 
 
 async def test_a_log_in_postgresql_keeps_nothing_in_a_mark_that_has_a_journal(

@@ -24,7 +24,7 @@ from transparency.log.backup import copy_beside
 from transparency.log.durable import create_durably
 from transparency.log.folder import Config, Folder, Ownership, make_folder, publish_folder
 from transparency.log.mark import Mark, check_outside
-from transparency.log.opening import check_mark, check_published, check_tip
+from transparency.log.opening import admit_kept, check_mark, check_published, check_tip
 from transparency.log.store import NewEntry, Store, StoredEntry, Tip
 from transparency.merkle.hashing import leaf_hash
 from transparency.merkle.tiles import RightEdge
@@ -60,7 +60,8 @@ def migrate(source: Path, target: Path, db: str | None, progress: Progress | Non
         try:
             if config.db is None:
                 redo.recover(from_store, config.watermark, config.origin,
-                             lambda value: check_mark(from_store, from_store.tip(), value, config.origin))  # fmt: skip
+                             lambda value: check_mark(from_store, from_store.tip(), value, config.origin),
+                             admit_kept(from_store, config))  # fmt: skip
             tip = from_store.take_over()
             shared = stores.open_mark(old, config, from_store, tip, begins=False)
             mark = shared or Mark.open(config.watermark, config.origin)

@@ -7,8 +7,9 @@ says what to do when something does not fit. Nothing is repaired silently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from transparency.cose.keys import PublicKey, Signer
@@ -20,12 +21,13 @@ from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership, Passphrase
 from transparency.log.mark import Mark, MarkValue, check_outside, retire
 from transparency.log.signers import LoadKey, ReceiptSigners
-from transparency.log.store import Store, Tip
+from transparency.log.store import NewEntry, Store, Tip
 from transparency.merkle.proofs import root_at
 from transparency.merkle.tiles import RightEdge, TileHashes
 from transparency.notes.checkpoint import SignedCheckpoint
 from transparency.policy import keyset
 from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Statement
 
 INIT_SIZE = 2
 _INIT_EPOCH = 1
@@ -95,7 +97,8 @@ def open_log(
             if config.db is None:
                 check_outside(config.watermark, folder.path)
                 begin_file_mark(config, store.tip())
-                redo.recover(store, config.watermark, config.origin, check_value, open_mark_file)
+                admit = admit_kept(store, config)
+                redo.recover(store, config.watermark, config.origin, check_value, admit, open_mark_file)
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
             return _check(folder, config, ownership, store, open_mark, clock, load_key, said)
         except StoreError as error:
@@ -219,6 +222,28 @@ def check_mark(store: Store, tip: Tip, mark: MarkValue, origin: str) -> None:
         raise LogUnusableError(
             f"the log {origin} differs from the one that last ran: at size {mark.size} its root is another. {OLD_COPY}"
         )
+
+
+def admit_kept(store: Store, config: Config) -> redo.Admit:
+    """Refuses what a journal says if this log has not signed it, or would not have stored it so."""
+
+    @cache
+    def in_force() -> InForce:
+        return load_in_force(store, config.origin, config.policy_key)
+
+    def admit(entries: Sequence[NewEntry], head: SignedHead) -> None:
+        try:
+            check_head_signature(head, in_force())
+            generation = in_force().policy.policy.generation
+            for new in entries:
+                statement = Statement.from_bytes(new.statement)
+                said = (statement.entry, generation, statement.tbs_digest, statement.normalised)
+                if said != (new.entry, new.generation, new.tbs_digest, new.statement):
+                    raise LogUnusableError("a statement in it is not as this log stores it")
+        except TransparencyError as error:
+            raise LogUnusableError(f"the journal's batch up to size {head.size} is not this log's: {error}") from error
+
+    return admit
 
 
 def open_file_mark(config: Config, tip: Tip, open_file: Callable[[Path], DurableFile]) -> Mark:

@@ -29,6 +29,8 @@ from transparency.statements.statement import Entry
 LONGEST: Final = 128 * 1024
 # About what stands around the bytes of an entry.
 _AROUND_ENTRY: Final = 128
+_HEAD_TYPES: Final[list[type]] = [int, bytes, bytes, bytes]
+_ROW_TYPES: Final[list[type]] = [bytes, int, bytes, bytes, bytes]
 _logger = logging.getLogger("transparency.log")
 
 
@@ -53,6 +55,8 @@ def read_batch(kept: Kept) -> tuple[list[NewEntry], SignedHead]:
     size, root = kept.after
     try:
         time, kid, protected, signature, rows = decode(kept.content)
+        _check_types([[time, kid, protected, signature]], _HEAD_TYPES)
+        _check_types(rows, _ROW_TYPES)
         head = SignedHead(size, root, time, kid, protected, signature)
         return [
             NewEntry(Entry(entry), Kind.STATEMENT, generation, tbs, statement, collateral)
@@ -60,6 +64,11 @@ def read_batch(kept: Kept) -> tuple[list[NewEntry], SignedHead]:
         ], head
     except (MalformedError, TypeError, ValueError) as error:
         raise LogUnusableError(f"the journal's batch up to size {size} cannot be read: {error}") from error
+
+
+def _check_types(rows: list[list[object]], types: list[type]) -> None:
+    if any([type(value) for value in row] != types for row in rows):
+        raise TypeError("a value is of another kind")
 
 
 def lost(tip: Tip, journal: Sequence[Kept]) -> Sequence[Kept]:
@@ -74,26 +83,45 @@ def lost(tip: Tip, journal: Sequence[Kept]) -> Sequence[Kept]:
     return ()
 
 
-def bring_back(store: Store, journal: Sequence[Kept]) -> None:
-    """*store*, not taken over yet, gets back what it has lost: under the epoch it had, so that it can be repeated."""
+Admit = Callable[[Sequence[NewEntry], SignedHead], None]
+"""Refuses a batch that this log cannot have committed, with LogUnusableError."""
+
+
+def bring_back(store: Store, journal: Sequence[Kept], admit: Admit) -> None:
+    """*store*, not taken over yet, gets back what it has lost: under the epoch it had, so that it can be repeated.
+
+    All of it is checked before any of it is written. Its checksums say that it is whole, not who wrote it.
+    """
     tip = store.tip()
-    batches = lost(tip, journal)
-    if not batches:
+    missing = lost(tip, journal)
+    if not missing:
         return
     first = tip.size
     edge = RightEdge.load(tip.size, store.tile)
-    for kept in batches:
+    batches = []
+    for kept in missing:
         entries, head = read_batch(kept)
         tiles = edge.append([leaf_hash(new.entry) for new in entries])
         if (edge.size, edge.root()) != kept.after:
             raise LogUnusableError(f"the journal's batch up to size {head.size} does not give the root that was signed")
+        admit(entries, head)
+        batches.append((entries, tiles, head))
+    for entries, tiles, head in batches:
         store.commit(Commit(tip, entries, tiles, head))
         tip = Tip(head.size, head.root, tip.epoch)
-    _logger.warning("brought back from the journal: entries %d to %d, which the store had lost", first, tip.size - 1)
+    if batches:
+        _logger.warning(
+            "brought back from the journal: entries %d to %d, which the store had lost", first, tip.size - 1
+        )
 
 
 def recover(
-    store: Store, path: Path, origin: str, check: Check, open_file: Callable[[Path], DurableFile] = DurableFile
+    store: Store,
+    path: Path,
+    origin: str,
+    check: Check,
+    admit: Admit,
+    open_file: Callable[[Path], DurableFile] = DurableFile,
 ) -> None:
     """Before *store* is taken over: what it has lost of what the mark at *path* keeps is brought back.
 
@@ -102,5 +130,5 @@ def recover(
     """
     with contextlib.closing(Mark.open(path, origin, open_file)) as mark:
         mark.own()
-        bring_back(store, mark.kept)
+        bring_back(store, mark.kept, admit)
         check(mark.value)
