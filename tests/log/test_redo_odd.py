@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.log import erasing
 from tests.log.test_redo import check_all_there, crashed
 from transparency.errors import LogUnusableError
 from transparency.log import create, redo
+from transparency.log.backup import backup, restore
 from transparency.log.durable import DurableFile
 from transparency.log.journal import BEGIN, CAPACITY, Journal
 from transparency.log.log import Log
@@ -95,6 +97,23 @@ async def test_a_log_that_lost_everything_since_init_is_not_begun_again_without_
     check_all_there(made, crash.registered)
 
 
+async def test_a_restore_that_fails_leaves_the_journal_to_the_next(
+    made: MadeLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash = await crashed(made, tmp_path, before=[b"zero"])
+    crash.lose_what_came_since()
+
+    def no_space(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transparency.log.backup.publish_folder", no_space)
+        with pytest.raises(OSError, match="No space"):
+            restore(made.data, tmp_path / "again", clock=made.clock)
+
+    check_all_there(made, crash.registered)
+
+
 @pytest.mark.parametrize("what", ["a statement", "a signature", "a generation"])
 async def test_a_hostile_journal_changes_nothing(made: MadeLog, tmp_path: Path, what: str) -> None:
     """Who can write the mark can stop the log; what it says must not get into the tree."""
@@ -163,3 +182,25 @@ async def test_a_mark_that_has_no_room_for_a_journal_has_nothing_to_forget(
     await log.register(made.issuer.sign(b"two"))
     await log.stop()
     assert made.watermark.stat().st_size <= BEGIN
+
+
+async def test_a_restored_log_forgets_what_was_erased_and_stands_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The erasure was registered, and the process ended before it overwrote the journal."""
+    erased = erasing.make(tmp_path)
+    made = erased.made
+    with monkeypatch.context() as patch:
+        patch.setattr(Mark, "forget", lambda _: None)
+        async with running(made) as log:
+            registered = await log.register(made.issuer.sign(b"what must not be read"))
+            await erasing.state_audit(erased, log)
+            await erasing.by_order(log, registered.index)
+    assert b"what must not be read" in made.watermark.read_bytes()
+    backup(made.data, tmp_path / "copy", with_keys=True)
+
+    restore(tmp_path / "copy", tmp_path / "again", clock=made.clock)
+    async with running(MadeLog(tmp_path / "again", made.watermark, made.issuer, made.clock)):
+        pass
+
+    assert b"what must not be read" not in made.watermark.read_bytes()

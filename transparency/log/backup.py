@@ -12,6 +12,7 @@ import errno
 import secrets
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from transparency.log.artifacts import ArtifactStore
 from transparency.log.carrying_out import carry_out
 from transparency.log.copies import DAY, KEEP_DAYS, Copy, add_copy, place, read_copies, write_copies
 from transparency.log.documents import load_in_force
-from transparency.log.durable import create_durably, create_private, sync_folder
+from transparency.log.durable import DurableFile, create_durably, create_private, sync_folder
 from transparency.log.folder import Config, Folder, Passphrase, make_folder, publish_folder
 from transparency.log.log import system_clock
 from transparency.log.mark import Mark, MarkValue, check_outside
@@ -81,7 +82,8 @@ def restore(
 ) -> int:
     """Put the copy in *source* to *data* and check it as a start would, the mark included. Returns its size.
 
-    Whatever the log says was erased is erased again: the copy, or its artifacts, may be from before.
+    Whatever the log says was erased is erased again: the copy, or its artifacts, may be from before. The mark stays as
+    it is: what its journal keeps may be nowhere else until the copy is in its place, and its first start moves it on.
     """
     copy = Folder(source.absolute())
     if not copy.exists():
@@ -104,7 +106,9 @@ def restore(
         Config(config.origin, config.iss, mark_path, config.policy_key).write(making.config)
         if new_mark:
             _new_mark(making, config.origin, mark_path)
-        opened = open_log(making.path, clock=clock, watermark=mark_path, passphrase=passphrase)
+        opened = open_log(
+            making.path, clock=clock, watermark=mark_path, passphrase=passphrase, open_mark_file=_Untouched
+        )
         size = opened.appender.tip.size
         try:
             _erase_again(opened.store, making, config.origin)
@@ -156,9 +160,19 @@ def _unless_read_only() -> Iterator[None]:
 
 def _erase_again(store: Store, folder: Folder, origin: str) -> None:
     store.note_erased(0)
-    unfinished = carry_out(store, folder, origin, lambda job: job(), lambda: None)
+    statements_went = threading.Event()
+    unfinished = carry_out(store, folder, origin, lambda job: job(), statements_went.set)
     if unfinished:
         raise LogUnusableError(f"what was erased could not be erased again from the copy: {unfinished}; try once more")
+    if statements_went.is_set():
+        store.note_erased(0)  # the journal may hold them, too: the first start carries it out once more, and forgets
+
+
+class _Untouched(DurableFile):
+    """The mark that a copy is compared with. Held, so that no log runs with it meanwhile, and not written."""
+
+    def write_at(self, offset: int, data: bytes) -> None: ...
+    def sync(self) -> None: ...
 
 
 def _new_mark(folder: Folder, origin: str, path: Path) -> None:
