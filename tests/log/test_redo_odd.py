@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -204,3 +205,26 @@ async def test_a_restored_log_forgets_what_was_erased_and_stands_in_the_journal(
         pass
 
     assert b"what must not be read" not in made.watermark.read_bytes()
+
+
+async def test_a_mark_that_others_may_read_keeps_no_statements(made: MadeLog, caplog: pytest.LogCaptureFixture) -> None:
+    """One of an earlier version held hashes only, and may have been copied to its place as any file is."""
+    made.watermark.chmod(0o644)
+    with caplog.at_level(logging.WARNING, "transparency.log"):
+        async with running(made) as log:
+            await log.register(made.issuer.sign(b"not for everybody"))
+            assert b"not for everybody" not in made.watermark.read_bytes()
+    assert "others may read it" in caplog.text
+
+
+async def test_a_mark_that_was_left_holds_no_statements(made: MadeLog, tmp_path: Path) -> None:
+    """No erasure would ever come by there."""
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"left behind"))
+    moved = Path(shutil.copy(made.watermark, tmp_path / "moved"))
+
+    open_log(made.data, clock=made.clock, watermark=moved).close()
+
+    assert b"left behind" not in made.watermark.read_bytes()
+    with pytest.raises(LogUnusableError, match="has moved"):
+        Mark.open(made.watermark, made.origin)

@@ -30,6 +30,11 @@ class DurableFile:
         if written != len(data):
             raise OSError(28, "short write")
 
+    @property
+    def private(self) -> bool:
+        """Whether nobody but its owner may read it."""
+        return not os.fstat(self._descriptor).st_mode & 0o077
+
     def lock(self) -> bool:
         """Whether the file is now held by this object, until it is closed or its process ends, however that ends."""
         try:

@@ -17,6 +17,7 @@ say where it went, and whether it has arrived (mark_moving.py):
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -156,6 +157,8 @@ class Mark:
     def make_journal(self) -> None:
         """Have a journal, if it can be had: without, every batch is synced in the store and here."""
         try:
+            if not self._file.private:
+                raise PermissionError(errno.EPERM, "others may read it, and it would hold statements; chmod it to 600")
             self._journal.make()
         except OSError as error:
             _logger.warning("%s has no journal, and a registration takes two flushes: %s", self.path, error.strerror)
@@ -179,11 +182,16 @@ class Mark:
             raise self._unwritable(error) from error
 
     def leave(self, to: str, *, arrived: bool) -> None:
-        """Close it here, durably, for one in the place *to*. The slot with the older value is written first."""
+        """Close it here, durably, for one in the place *to*. The slot with the older value is written first.
+
+        Once it has *arrived* nothing that was kept is left here: all of it is in the store for good.
+        """
         moved = Moved(self.value, named(to), arrived)
         older = self._slots.index(self.value) ^ 1 if self.value in self._slots else 0
         for place in (older, older ^ 1):
             self._put(place, moved)
+        if arrived:
+            self.forget()
 
     def _put(self, place: int, slot: MarkValue | Moved) -> None:
         try:
