@@ -245,12 +245,17 @@ Check = Callable[[MarkValue], None]
 """Refuses a value that the tree is behind of, or has another root at."""
 
 
+def is_left(old: Path, origin: str, new: Path) -> bool:
+    """Whether a mark of this log is in the file *old*, which is another than *new*."""
+    return old.exists() and not old.samefile(new) and bearer_of(old, origin) == "this log"
+
+
 def retire(old: Path, origin: str, new: Path, check: Check, *, vouched: bool = False) -> None:
     """Close the mark *old*, if it is left there: the log goes on with *new*, which it owns and was compared with.
 
     Else a copy of the folder that names *old* could go on from it.
     """
-    if not old.exists() or old.samefile(new) or bearer_of(old, origin) != "this log":
+    if not is_left(old, origin, new):
         return
     try:
         mark = Mark.open(old, origin, bound_for=named(str(new)))

@@ -19,7 +19,7 @@ from transparency.log.appender import Appender, Clock, Identity
 from transparency.log.documents import InForce, load_in_force
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder, Ownership, Passphrase
-from transparency.log.mark import Mark, MarkValue, check_outside, retire
+from transparency.log.mark import Mark, MarkValue, check_outside, is_left, named, retire
 from transparency.log.signers import LoadKey, ReceiptSigners
 from transparency.log.store import NewEntry, Store, Tip
 from transparency.merkle.proofs import root_at
@@ -98,6 +98,9 @@ def open_log(
                 check_outside(config.watermark, folder.path)
                 begin_file_mark(config, store.tip())
                 admit = admit_kept(store, config)
+                if is_left(said.watermark, config.origin, config.watermark):
+                    bound_for = named(str(config.watermark))
+                    redo.recover(store, said.watermark, config.origin, check_value, admit, bound_for=bound_for)
                 redo.recover(store, config.watermark, config.origin, check_value, admit, open_mark_file)
             load_key = _perhaps_lost(folder) if allow_lost_key else wanted_key(folder)
             return _check(folder, config, ownership, store, open_mark, clock, load_key, said)

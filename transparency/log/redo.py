@@ -72,13 +72,9 @@ def _check_types(rows: list[list[object]], types: list[type]) -> None:
 
 
 def lost(tip: Tip, journal: Sequence[Kept]) -> Sequence[Kept]:
-    """The batches that a store at *tip* has lost. None if it has all, or is no state that the journal leads on from.
-
-    A later epoch than the journal's is no other state: somebody took the store over who did not know of the journal (a
-    start with another mark), and has appended nothing.
-    """
+    """The batches that a store at *tip* has lost. None if it has all, or is no state that the journal leads on from."""
     for place, kept in enumerate(journal):
-        if kept.epoch <= tip.epoch and kept.before == (tip.size, tip.root):
+        if (kept.epoch, kept.before) == (tip.epoch, (tip.size, tip.root)):
             return journal[place:]
     return ()
 
@@ -122,13 +118,18 @@ def recover(
     check: Check,
     admit: Admit,
     open_file: Callable[[Path], DurableFile] = DurableFile,
+    *,
+    bound_for: str | None = None,
 ) -> None:
     """Before *store* is taken over: what it has lost of what the mark at *path* keeps is brought back.
 
     And what *check* then refuses, or whose mark is away or another's, is not taken over: that would raise the epoch of
-    an old copy, and make it look like the store that the journal is of.
+    an old copy, and make it look like the store that the journal is of; or the epoch of the right one, and the journal
+    would not fit it any more. One that has gone to where it was *bound for* has nothing to say.
     """
-    with contextlib.closing(Mark.open(path, origin, open_file)) as mark:
+    with contextlib.closing(Mark.open(path, origin, open_file, bound_for=bound_for)) as mark:
+        if mark.moved is not None:
+            return
         mark.own()
         bring_back(store, mark.kept, admit)
         check(mark.value)
