@@ -242,7 +242,7 @@ def admit_kept(store: Store, config: Config) -> redo.Admit:
                 statement = Statement.from_bytes(new.statement)
                 said = (statement.entry, generation, statement.tbs_digest, statement.normalised)
                 if said != (new.entry, new.generation, new.tbs_digest, new.statement):
-                    raise LogUnusableError("a statement in it is not as this log stores it")
+                    raise MalformedError("a statement in it is not as this log stores it")
         except TransparencyError as error:
             raise LogUnusableError(f"the journal's batch up to size {head.size} is not this log's: {error}") from error
 
