@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transparency.errors import StoreError
+from transparency.errors import LogUnusableError, StoreError
 from transparency.log.durable import DurableFile
 from transparency.log.journal import BEGIN, CAPACITY, Journal, Kept, Tree
 from transparency.log.mark import Mark, MarkValue
@@ -145,7 +145,10 @@ def test_nothing_of_it_is_left_after_it_was_wiped() -> None:
     spoilt=st.integers(0, 5),
     where=st.integers(0, 200),
 )
-def test_a_spoilt_batch_ends_it_and_those_before_it_stay(lengths: list[int], spoilt: int, where: int) -> None:
+def test_those_before_a_spoilt_batch_stay_and_one_behind_it_says_that_it_is_damage(
+    lengths: list[int], spoilt: int, where: int
+) -> None:
+    """The last may have been cut short, and was not acknowledged then. One behind it was written when it was synced."""
     journal, file = made()
     batches = [batch(n, n + 1, bytes([n]) * length) for n, length in enumerate(lengths)]
     places = []
@@ -156,7 +159,35 @@ def test_a_spoilt_batch_ends_it_and_those_before_it_stay(lengths: list[int], spo
     offset, data = places[spoilt]
     file.content[offset + where % len(data)] ^= 1
 
-    assert read_again(file).kept == batches[:spoilt]
+    again = Journal(file, ORIGIN)
+    damage = again.read(0)
+
+    assert again.kept == batches[:spoilt]
+    assert bool(damage) is (spoilt < len(batches) - 1)
+
+
+def test_what_is_left_behind_a_gap_from_before_the_journal_began_anew_is_no_damage() -> None:
+    journal, file = made()
+    for size in range(2, 8):
+        journal.append(batch(size, size + 1))
+    journal.begin_anew()
+    journal.append(batch(8, 9))
+    file.content[BEGIN + 4096 + 20] ^= 1
+
+    assert Journal(file, ORIGIN).read(8) == ""
+
+
+@pytest.mark.parametrize("cut", [0, 100, 4096, 500_000])
+def test_a_journal_in_use_that_is_cut_short_or_empty_is_damaged(cut: int) -> None:
+    _, file = made()
+    assert Journal(file, ORIGIN).read(2, expected=True) == ""
+
+    whole = bytes(file.content)
+    del file.content[BEGIN + cut :]
+    assert Journal(file, ORIGIN).read(2, expected=True) == "its file is cut short"
+    assert Journal(file, ORIGIN).read(2) == ""
+    file.content[:] = whole[:BEGIN] + bytes(CAPACITY)
+    assert Journal(file, ORIGIN).read(2, expected=True) == "it is empty"
 
 
 @given(st.binary(max_size=300))
@@ -214,6 +245,32 @@ def test_a_mark_that_is_written_needs_its_journal_no_more(tmp_path: Path) -> Non
 
     assert again.value == MarkValue(*tree(6))
     assert again.kept == []
+
+
+@pytest.mark.parametrize("harm", ["cut", "emptied", "a gap"])
+def test_a_mark_with_a_damaged_journal_is_refused_while_it_is_in_use_and_not_after_an_end_in_order(
+    tmp_path: Path, harm: str
+) -> None:
+    path = tmp_path / "mark"
+    mark = mark_at(path, 2)
+    mark.keep(batch(2, 3))
+    mark.keep(batch(3, 4))
+    in_use = path.read_bytes()
+    mark.finish(MarkValue(*tree(4)))
+    mark.close()
+
+    def harmed(content: bytes) -> bytes:
+        blocks = {"cut": content[:BEGIN], "emptied": content[:BEGIN] + bytes(CAPACITY)}
+        return blocks.get(harm, content[:BEGIN] + bytes(4096) + content[BEGIN + 4096 :])
+
+    path.write_bytes(harmed(path.read_bytes()))
+    mark = Mark.open(path, ORIGIN)
+    mark.close()
+    assert mark.value == MarkValue(*tree(4))
+
+    path.write_bytes(harmed(in_use))
+    with pytest.raises(LogUnusableError, match=r"journal in the high-water mark .* is damaged"):
+        Mark.open(path, ORIGIN)
 
 
 def test_a_mark_of_before_there_were_journals_is_read_and_gets_one(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ async def crashed(
 
 async def cut_off(log: Log) -> None:
     """End it without a word to mark or store, as a process ends whose power is cut."""
-    log.sequencer._appender.settle = lambda *, forget=False: None  # type: ignore[method-assign]
+    log.sequencer._appender.finish = lambda: None  # type: ignore[method-assign]
     await log.stop()
 
 

@@ -133,14 +133,19 @@ class Appender:
             self._signer_at = signer_at
         return head
 
-    def settle(self, *, forget: bool = False) -> None:
-        """Have all that was appended in the store for good. The journal has nothing to add then, or is to *forget*."""
+    def finish(self) -> None:
+        """Before the end: have all that was appended in the store for good, and the journal put away."""
         self._store.extend_index(self._tip.size)  # and with it whatever was kept until now (store.py, 4)
+        if self._mark is not None and not self._spent:
+            self._mark.finish(MarkValue(self._tip.size, self._tip.root))
+
+    def forget(self) -> None:
+        """Have all that was appended in the store for good, and nothing of it in the journal."""
+        self._store.extend_index(self._tip.size)  # as above
         if self._mark is not None and not self._spent:
             if self._mark.keeps:
                 self._mark.write(MarkValue(self._tip.size, self._tip.root))
-            if forget:
-                self._mark.forget()
+            self._mark.forget()
 
     def _to_keep(self, entries: Sequence[NewEntry], head: SignedHead) -> Kept | None:
         """What the journal takes and has room for. Its length is known, not guessed, before a commit counts on it."""

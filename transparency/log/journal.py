@@ -11,8 +11,10 @@ The epoch is the store's, raised by every start: what a store has lost since, it
 before that start has a lower one: it is an old copy, and stays one.
 
 Records stand one behind the other, each in blocks of its own: a write that is cut short spoils no other. They count up
-to the first that does not continue the one before it: behind it is what was there before the journal began anew. The
-place was filled with zeros when it was made, so that a write changes nothing but content, and its sync is one flush.
+to the first that does not continue the one before it: behind it is what was there before the journal began anew. Each
+was synced before the next was written, so a whole one behind a gap that leads further says that there is damage. So
+does a place that is cut short, or empty: when it was made it was filled with "TLBEGIN1", the origin's hash and zeros.
+Hence a write changes nothing but content, and its sync is one flush.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ BEGIN: Final = 8192
 CAPACITY: Final = 1024 * 1024
 _BLOCK: Final = 4096
 _MAGIC: Final = b"TLREDO01"
+_BLANK: Final = b"TLBEGIN1"
 _HEAD: Final = struct.Struct(">8s32sQQ32sQ32sI")
 _HASH_BYTES: Final = 32
+_TRIES: Final = 5
 
 
 Tree = tuple[int, bytes]
@@ -59,17 +63,42 @@ class Journal:
         self.kept: list[Kept] = []
         self.last: Tree | None = None
 
-    def read(self, newest: int) -> None:
-        """*newest* is the size up to which the slots vouch for the store: what does not lead beyond is done with."""
-        region = self._file.read_at(BEGIN, CAPACITY)
-        self._length = len(region)
-        self.kept, self.last, self._at = [], None, 0
-        while (kept := self._decode(region, self._at)) is not None:
-            self.kept.append(kept)
-            self.last = kept.after
-            self._at += _blocks(len(kept.content))
+    @property
+    def used(self) -> bool:
+        return self._used
+
+    def read(self, newest: int, *, expected: bool = False) -> str:
+        """Read what it holds; what is damaged, or "".
+
+        *newest* is the size up to which the slots vouch for the store: what does not lead beyond is done with.
+        *expected*: they say that it is in use.
+        """
+        damage = ""
+        for _ in range(_TRIES):  # who only looks may have read one block before a batch was written, another behind it
+            region = self._file.read_at(BEGIN, CAPACITY)
+            self._length = len(region)
+            self.kept, self.last, self._at = [], None, 0
+            while (kept := self._decode(region, self._at, self.last)) is not None:
+                self.kept.append(kept)
+                self.last = kept.after
+                self._at += _blocks(len(kept.content))
+            damage = self._damage(region, max(newest, self.last[0] if self.last is not None else 0), expected=expected)
+            if not damage:
+                break
         if self.last is not None and self.last[0] <= newest:
             self.begin_anew()
+        return damage
+
+    def _damage(self, region: bytes, newest: int, *, expected: bool) -> str:
+        if expected and len(region) < CAPACITY:
+            return "its file is cut short"
+        if expected and not any(region[:_BLOCK]):
+            return "it is empty"
+        for at in range(self._at, len(region), _BLOCK):
+            further = self._decode(region, at, None) if region.startswith(_MAGIC, at) else None
+            if further is not None and further.after[0] > newest:
+                return f"a batch up to size {newest} is followed by one from size {further.before[0]}"
+        return ""
 
     def make(self) -> None:
         """Have it to append to, and first the place for it, if need be. It may raise OSError: then there is none."""
@@ -77,6 +106,10 @@ class Journal:
             self._fill(CAPACITY)
             self._length = CAPACITY
         self._used = True
+
+    def put_away(self) -> None:
+        """Nothing more is appended."""
+        self._used = False
 
     def begin_anew(self) -> None:
         """All that it holds is in the store for good."""
@@ -89,7 +122,7 @@ class Journal:
             self._fill(self._length)
 
     def _fill(self, length: int) -> None:
-        self._file.write_at(BEGIN, bytes(length))
+        self._file.write_at(BEGIN, (_BLANK + self._origin)[:length].ljust(length, b"\0"))
         self._file.sync()
 
     def has_room(self, length: int) -> bool:
@@ -109,8 +142,8 @@ class Journal:
         self._at += _blocks(len(content))
         self.last = after
 
-    def _decode(self, region: bytes, at: int) -> Kept | None:
-        """The record at *at*; None if there is none that is whole, this log's, and continues the one before it."""
+    def _decode(self, region: bytes, at: int, last: Tree | None) -> Kept | None:
+        """The record at *at*; None if there is none that is whole, this log's, and continues the *last*, if any."""
         begin = at + _HEAD.size
         if begin > len(region):
             return None
@@ -121,7 +154,7 @@ class Journal:
         if hashlib.sha256(region[at:end]).digest() != region[end : end + _HASH_BYTES]:
             return None
         before, after = (sizes[0], sizes[1]), (sizes[2], sizes[3])
-        if before[0] >= after[0] or (self.last is not None and self.last != before):
+        if before[0] >= after[0] or (last is not None and last != before):
             return None
         return Kept(epoch, before, after, region[begin:end])
 

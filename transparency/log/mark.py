@@ -7,6 +7,8 @@ journal (journal.py), in which the mark goes on with each batch that is kept the
 
     slot = "TLMARK01" · SHA-256(origin) · size (u64) · root (32) · SHA-256 of all before
 
+"TLMARK02" in its place says that the journal is in use: one that is then cut short or empty is not taken for none.
+
 A mark that moves to another place is closed where it was, for good: whoever still names it is refused. Both slots then
 say where it went, and whether it has arrived (mark_moving.py):
 
@@ -33,6 +35,8 @@ from transparency.log.durable import DurableFile, create_durably
 from transparency.log.journal import Journal, Kept
 
 _MAGIC = b"TLMARK01"
+# As the other, and the journal behind the slots is in use.
+_WITH_JOURNAL = b"TLMARK02"
 _MOVED = b"TLMOVED1"
 _BODY = struct.Struct(">8s32sQ32s")
 _TAIL = struct.Struct(">BH")
@@ -98,15 +102,24 @@ class Mark:
             raise
 
     def _read(self) -> None:
-        self._slots = [_decode(self._file.read_at(offset, _OFFSETS[1]), self._origin, self.path) for offset in _OFFSETS]
+        data = [self._file.read_at(offset, _OFFSETS[1]) for offset in _OFFSETS]
+        self._slots = [_decode(slot, self._origin, self.path) for slot in data]
         if self._slots == [None, None]:
             raise LogUnusableError(
                 f"the high-water mark {self.path} is damaged in both its slots; restore it from a backup"
             )
-        self._journal.read(self._in_slots().size)
-        moved = self.moved
+        newest, moved = self._in_slots(), self.moved
+        named = [
+            slot.startswith(_WITH_JOURNAL) for slot, value in zip(data, self._slots, strict=True) if value == newest
+        ]
+        damage = self._journal.read(newest.size, expected=any(named))
         if moved is not None and moved.to != self._bound_for:
             raise moved_away(str(self.path), moved)
+        if damage and moved is None:
+            raise LogUnusableError(
+                f"the journal in the high-water mark {self.path} is damaged: {damage}. It may have held entries that "
+                "are nowhere else: put a copy of the file back that is whole, and as new"
+            )
 
     @property
     def moved(self) -> Moved | None:
@@ -154,6 +167,12 @@ class Mark:
         """Whether the journal holds a batch that the store may lose."""
         return self._journal.last is not None
 
+    def finish(self, value: MarkValue) -> None:
+        """As :meth:`write`, by who goes: the journal is not in use any more."""
+        if self._journal.used:
+            self._journal.put_away()
+            self.write(value)
+
     def make_journal(self) -> None:
         """Have a journal, if it can be had: without, every batch is synced in the store and here."""
         try:
@@ -162,6 +181,8 @@ class Mark:
             self._journal.make()
         except OSError as error:
             _logger.warning("%s has no journal, and a registration takes two flushes: %s", self.path, error.strerror)
+        else:
+            self.write(self.value)  # from now on it says so
 
     def can_keep(self, length: int) -> bool:
         """Whether the journal has room for a batch of this length."""
@@ -195,7 +216,7 @@ class Mark:
 
     def _put(self, place: int, slot: MarkValue | Moved) -> None:
         try:
-            self._file.write_at(_OFFSETS[place], _encode(self._origin, slot))
+            self._file.write_at(_OFFSETS[place], _encode(self._origin, slot, journal=self._journal.used))
             self._file.sync()
         except OSError as error:
             raise self._unwritable(error) from error
@@ -293,8 +314,9 @@ def moved_away(place: str, moved: Moved) -> LogUnusableError:
     )
 
 
-def _encode(origin: str, slot: MarkValue | Moved) -> bytes:
-    magic, value = (_MOVED, slot.value) if isinstance(slot, Moved) else (_MAGIC, slot)
+def _encode(origin: str, slot: MarkValue | Moved, *, journal: bool = False) -> bytes:
+    plain = _WITH_JOURNAL if journal else _MAGIC
+    magic, value = (_MOVED, slot.value) if isinstance(slot, Moved) else (plain, slot)
     body = _BODY.pack(magic, hashlib.sha256(origin.encode()).digest(), value.size, value.root)
     if isinstance(slot, Moved):
         to = slot.to.encode()
@@ -307,7 +329,7 @@ def _decode(slot: bytes, origin: str, path: Path) -> MarkValue | Moved | None:
     if len(slot) < _SLOT_BYTES:
         return None
     magic, origin_hash, size, root = _BODY.unpack(slot[: _BODY.size])
-    if magic not in (_MAGIC, _MOVED):
+    if magic not in (_MAGIC, _WITH_JOURNAL, _MOVED):
         return None
     end = _BODY.size
     if magic == _MOVED:
@@ -318,6 +340,6 @@ def _decode(slot: bytes, origin: str, path: Path) -> MarkValue | Moved | None:
     if origin_hash != hashlib.sha256(origin.encode()).digest():
         raise LogUnusableError(f"the high-water mark {path} belongs to another log; name this log's with --watermark")
     value = MarkValue(size, root)
-    if magic == _MAGIC:
+    if magic != _MOVED:
         return value
     return Moved(value, slot[_BODY.size + _TAIL.size : end].decode(errors="replace"), bool(arrived))

@@ -213,6 +213,9 @@ class PostgresMark:
     def forget(self) -> None:
         """Nothing to forget."""
 
+    def finish(self, value: MarkValue) -> None:
+        """Nothing to finish."""
+
     def leave(self, to: str, *, arrived: bool) -> None:
         """Close it here, for one in the place *to*."""
         left = self._change(

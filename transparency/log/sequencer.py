@@ -115,7 +115,7 @@ class Sequencer:
             await self._task
         if self.failed is None:
             with contextlib.suppress(StoreError):  # the next start catches up
-                await self.write(self._appender.settle)
+                await self.write(self._appender.finish)
         await asyncio.to_thread(self._writer.close)  # it waits for a write that is under way
 
     @property
@@ -375,7 +375,7 @@ class Sequencer:
 
     def forget_kept(self) -> None:
         """What the journal holds of statements is overwritten. Run as a write."""
-        self._appender.settle(forget=True)
+        self._appender.forget()
 
     def fail(self, error: BaseException) -> None:
         if self.failed is not None:
