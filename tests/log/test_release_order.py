@@ -30,9 +30,11 @@ class _SlowFile(DurableFile):
 async def test_no_head_is_shown_between_its_commit_and_its_mark(tmp_path: Path) -> None:
     """A head shown earlier could be contradicted by an old copy that the mark still lets in."""
     made = make_log(tmp_path / "log")
-    made.open().opened.close()  # its journal is made
+    _SlowFile.go.set()
     log = made.open(open_mark_file=_SlowFile)
     await log.start()
+    _SlowFile.go.clear()
+    _SlowFile.held.clear()
     data = made.issuer.sign(b"x")
     registering = asyncio.create_task(log.register(data))
     assert await asyncio.to_thread(_SlowFile.held.wait, PATIENCE)
