@@ -237,7 +237,8 @@ def marks_beside(data: Path) -> list[Path]:
 
 def check_outside(mark: Path, data: Path) -> None:
     """Refuse a mark inside the folder it protects, by whatever name: it would be rolled back with it."""
-    if mark.parent.resolve().is_relative_to(data.resolve()):
+    places = (mark.parent.resolve(), Path(os.path.realpath(mark)))  # the file's, and that of what it may link to
+    if any(place.is_relative_to(data.resolve()) for place in places):
         raise LogUnusableError(f"the watermark {mark} must lie outside the data folder, or it protects nothing")
 
 
