@@ -150,6 +150,11 @@ class Mark:
         self._journal.begin_anew()
 
     @property
+    def is_in_place(self) -> bool:
+        """Whether the next start will find what is written here. For any thread."""
+        return self._file.is_at(self.path)
+
+    @property
     def keeps(self) -> bool:
         """Whether the journal holds a batch that the store may lose."""
         return self._journal.last is not None
@@ -202,6 +207,7 @@ class Mark:
         self._slots[place] = slot
 
     def _unwritable(self, error: OSError) -> StoreError:
+        error.filename = str(self.path)  # a descriptor has no name
         return StoreError(f"the high-water mark {self.path} could not be written: {error.strerror}")
 
     def close(self) -> None:
