@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +56,17 @@ def test_a_start_without_space_names_the_database_and_is_no_verdict_on_the_log(m
 
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(made.data / "log.sqlite"))
     made.open().opened.close()
+
+
+@pytest.mark.parametrize(("free", "is_full"), [(4096, True), (1 << 30, False)])
+def test_a_start_without_space_beside_the_database(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch, *, free: int, is_full: bool
+) -> None:
+    monkeypatch.setattr(_Failing, "name", "SQLITE_IOERR_SHMSIZE")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=free))
+
+    with pytest.raises(OSError if is_full else LogUnusableError):
+        made.open(wrap_store=_Failing)
 
 
 def test_another_failure_of_the_store_stays_what_it_was(made: MadeLog) -> None:
