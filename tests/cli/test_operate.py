@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ISS, Run, Served, running, shell
+from transparency.errors import StoreError
 from transparency.log.folder import Config
 from transparency.log.mark import Mark, MarkValue
+from transparency.log.sqlite import SqliteStore
+from transparency.log.store import Tip
 from transparency.policy.document import Policy
 
 
@@ -317,3 +320,16 @@ def test_the_doctor_reads_when_a_certificate_ends(run: Run, folder: Path, days: 
     findings = json.loads(run("doctor", "--tls-cert", "cert.pem", "--json").stdout)
 
     assert [finding["level"] for finding in findings if finding["check"] == "TLS certificate"] == [level]
+
+
+def test_a_start_on_a_full_disk_names_the_file(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_store: SqliteStore) -> Tip:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise StoreError("the store could not commit: database or disk is full") from error
+
+    monkeypatch.setattr(SqliteStore, "take_over", full)
+    failed = run("serve", "--data", log, "--port", "0", "--open")
+
+    assert failed.exit_code == 73
+    assert f"{log / 'log.sqlite'}: No space left on device" in failed.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -314,7 +315,10 @@ async def test_the_policy_is_given_as_it_was_registered(tmp_path: Path) -> None:
 async def test_a_mark_inside_the_folder_is_refused_by_any_name(tmp_path: Path) -> None:
     made = make_log(tmp_path / "log")
     (tmp_path / "link").symlink_to(made.data)
+    (tmp_path / "to be made").symlink_to(made.data / "mark")
+    (tmp_path / "to a copy").symlink_to(shutil.copy(made.watermark, made.data / "inner.mark"))
+    ways = ("log/mark", "link/mark", "x/../log/mark", "to be made", "to a copy")
 
-    for inside in (made.data / "mark", tmp_path / "link" / "mark", tmp_path / "x" / ".." / "log" / "mark"):
+    for inside in (tmp_path / way for way in ways):
         with pytest.raises(LogUnusableError, match="outside"):
             Log.open(made.data, watermark=inside)

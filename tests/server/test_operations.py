@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,22 @@ async def test_a_dead_sequencer_makes_it_not_ready(site: Served) -> None:
     site.log.sequencer.failed = None
 
     assert (reply.status, reply.detail) == (503, "The sequencer does not run")
+
+
+@pytest.mark.parametrize("happens", ["deleted", "replaced"])
+async def test_a_mark_that_is_not_in_its_place_makes_it_not_ready(site: Served, happens: str) -> None:
+    """What is registered is written to a file that no start will find."""
+    mark = site.log.opened.config.watermark
+    aside = mark.rename(mark.with_name("aside"))
+    if happens == "replaced":
+        shutil.copy(aside, mark)
+    reply = await site.get("/readyz")
+    aside.replace(mark)
+
+    assert (reply.status, reply.title) == (503, "Service Unavailable")
+    assert "moved, deleted or replaced" in reply.detail
+    assert str(mark) not in reply.detail
+    assert (await site.get("/readyz")).status == 200, "it was put back"
 
 
 async def test_a_server_that_stops_is_not_ready(site: Served) -> None:

@@ -199,6 +199,8 @@ async def test_a_failing_store_is_503_and_stops_the_service_loudly(
     assert int(reply.headers["Retry-After"]) >= 5
     assert site.service.failed.is_set()
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
+    assert "disk I/O error" in caplog.text, "the operator is told why"
+    assert "disk I/O error" not in reply.detail
 
 
 async def test_bodies_share_a_bounded_amount_of_memory(tmp_path: Path) -> None:

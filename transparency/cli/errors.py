@@ -88,7 +88,10 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
         "Name a user and a database that it knows; a password comes by PGPASSWORD, a passfile or the URL.",
     ),
     (errors.LogUnusableError, Exit.NEGATIVE, ""),
-    (errors.StoreError, Exit.INTERNAL, "`transparency log fsck --data DIR` checks what was kept."),
+    (
+        errors.StoreError, Exit.INTERNAL,
+        "Mend the cause, then start again; `transparency log fsck --data DIR` checks what was kept.",
+    ),
     (errors.WorkersError, Exit.INTERNAL, "The lines above say how each ended; `--workers 0` serves without them."),
     (errors.UnreachableError, Exit.UNREACHABLE, "`transparency doctor --log URL` tests the connection."),
     (errors.TransparencyError, Exit.INTERNAL, ""),
@@ -96,7 +99,10 @@ _KNOWN: tuple[tuple[type[Exception], Exit, str], ...] = (
 
 # Where the error's kind alone would give advice that does not help.
 _HANGS_UP = "Something is there, but does not speak this protocol: should the URL begin with https:// or with http://?"
+_MAKE_ROOM = "Make room on its disk and start again: it goes on from what was kept."
 _FITTING = (
+    ("disk is full", _MAKE_ROOM),
+    ("No space left on device", _MAKE_ROOM),
     ("not pinned", "Compare the log's keys (`transparency keys`) with what its operator publishes, and pin those."),
     ("by any pinned key", "Compare the log's keys (`transparency keys`) with what its operator publishes."),
     ("ServerDisconnectedError", _HANGS_UP),

@@ -35,6 +35,13 @@ class DurableFile:
         """Whether nobody but its owner may read it."""
         return not os.fstat(self._descriptor).st_mode & 0o077
 
+    def is_at(self, path: Path) -> bool:
+        """Whether *path* still names this file: it may have been deleted, or another put in its place."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), path.stat())
+        except OSError:
+            return False
+
     def lock(self) -> bool:
         """Whether the file is now held by this object, until it is closed or its process ends, however that ends."""
         try:

@@ -96,7 +96,7 @@ class Intake:
 
     def give_up(self) -> None:
         """The store failed: tell everyone who waits."""
-        _give_up(future for _, future in self._waiting)
+        _give_up((future for _, future in self._waiting), self._sequencer.failed)
         self._waiting.clear()
         self._to_drain.set()
 
@@ -110,7 +110,7 @@ class Intake:
         try:
             await self._sequencer.write(lambda: self._store.intake_add(rows))
         except BaseException:
-            _give_up(future for _, future in taken)
+            _give_up((future for _, future in taken), self._sequencer.failed)
             raise
         finally:
             self._waiting_bytes -= size
@@ -175,7 +175,7 @@ class Intake:
         await self._sequencer.write(lambda: self._store.intake_forget(before))
 
 
-def _give_up(waiting: Iterable[asyncio.Future[Any]]) -> None:
+def _give_up(waiting: Iterable[asyncio.Future[Any]], why: BaseException | None) -> None:
     for future in waiting:
         if not future.done():
-            future.set_exception(stopped())
+            future.set_exception(stopped(why))

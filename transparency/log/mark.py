@@ -163,6 +163,11 @@ class Mark:
         self._journal.begin_anew()
 
     @property
+    def is_in_place(self) -> bool:
+        """Whether the next start will find what is written here. For any thread."""
+        return self._file.is_at(self.path)
+
+    @property
     def keeps(self) -> bool:
         """Whether the journal holds a batch that the store may lose."""
         return self._journal.last is not None
@@ -223,6 +228,7 @@ class Mark:
         self._slots[place] = slot
 
     def _unwritable(self, error: OSError) -> StoreError:
+        error.filename = str(self.path)  # a descriptor has no name
         return StoreError(f"the high-water mark {self.path} could not be written: {error.strerror}")
 
     def close(self) -> None:
@@ -258,7 +264,8 @@ def marks_beside(data: Path) -> list[Path]:
 
 def check_outside(mark: Path, data: Path) -> None:
     """Refuse a mark inside the folder it protects, by whatever name: it would be rolled back with it."""
-    if mark.parent.resolve().is_relative_to(data.resolve()):
+    places = (mark.parent.resolve(), Path(os.path.realpath(mark)))  # the file's, and that of what it may link to
+    if any(place.is_relative_to(data.resolve()) for place in places):
         raise LogUnusableError(f"the watermark {mark} must lie outside the data folder, or it protects nothing")
 
 

@@ -84,6 +84,7 @@ class PostgresMark:
 
     kept = ()
     keeps = False
+    is_in_place = True
 
     def __init__(self, connection: Connection, url: str, origin: str, epoch: int, place: Place) -> None:
         self.name = named(without_password(url))

@@ -7,6 +7,9 @@ says what to do when something does not fit. Nothing is repaired silently.
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,6 +34,10 @@ from transparency.statements.statement import Statement
 
 INIT_SIZE = 2
 _INIT_EPOCH = 1
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# All that SQLite says if there is no space for the file beside the database that it opens with; or so much is left.
+_NO_SHM = "SQLITE_IOERR_SHMSIZE"
+_SHM_BYTES = 64 * 1024
 OLD_COPY = (
     "Put the newest copy back, or start a new log with `transparency log restore --new-origin`. "
     "Continuing from here would give two histories under one name"
@@ -112,9 +119,23 @@ def open_log(
         except BaseException:
             store.close()
             raise
-    except BaseException:
+    except BaseException as error:
         ownership.release()
+        if isinstance(error, TransparencyError) and (full := _full_file(error, folder)) is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), full) from error
         raise
+
+
+def _full_file(error: BaseException | None, folder: Folder) -> str | None:
+    """The file for which there was no space, if that is what it comes from: not the log's state is wrong then."""
+    while error is not None:
+        name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_FULL" or (name == _NO_SHM and shutil.disk_usage(folder.path).free < _SHM_BYTES):
+            return str(folder.database)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return str(error.filename or folder.path)
+        error = error.__cause__
+    return None
 
 
 def _check(

@@ -192,7 +192,7 @@ class Sequencer:
 
     def refuse_if_closed(self) -> None:
         if self.failed is not None:
-            raise stopped()
+            raise stopped(self.failed)
         if self._stopping:
             raise OverloadedError("the log is stopping; nothing was accepted", retry_after=5.0)
 
@@ -381,13 +381,15 @@ class Sequencer:
         if self.failed is not None:
             return
         self.failed = error
+        if self.on_failure is not None:  # before those who wait: the first to report it is the one who says why
+            self.on_failure(error)
         for unit in self._queue.strand():
-            unit.tell(stopped())
+            unit.tell(stopped(error))
         if self.keeper is not None:
             self.keeper.give_up()
-        if self.on_failure is not None:
-            self.on_failure(error)
 
 
-def stopped() -> StoreError:
-    return StoreError("the log has stopped because its storage failed")
+def stopped(error: BaseException | None) -> StoreError:
+    """With the store's own words, which carry no payload; another error's might."""
+    why = f": {error}" if isinstance(error, StoreError) else ""
+    return StoreError(f"the log has stopped because its storage failed{why}")

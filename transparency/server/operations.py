@@ -27,7 +27,10 @@ async def healthz(request: web.Request) -> web.StreamResponse:  # noqa: ARG001 -
 
 
 async def readyz(request: web.Request) -> web.StreamResponse:
-    """Ready to register: the newest head verifies under a published key, the sequencer lives, nobody said stop."""
+    """Ready to register: the newest head verifies under a published key, the sequencer lives, nobody said stop.
+
+    And the mark is in its place: of what it alone keeps a loss of power would leave nothing.
+    """
     service = request.app[SERVICE]
     if service.stopping:
         raise unavailable("The Transparency Service is stopping", 5.0)
@@ -53,6 +56,11 @@ def why_not_ready(log: Log) -> str | None:
         return "The newest tree head is not signed by a key of this service"
     if not log.sequencer.alive:
         return "No node of this log leads" if log.role is Role.FRONT_END else "The sequencer does not run"
+    if log.role is Role.OWNER and not log.opened.mark.is_in_place:
+        return (
+            "The high-water mark is no longer the file that this log writes: it was moved, deleted or replaced. "
+            "Put it back, or stop the service in order"
+        )
     return None
 
 

@@ -92,8 +92,11 @@ class Service:
             _logger.critical("%s: the service stops", error)
         else:
             self.failure = error if isinstance(error, StoreError) else StoreError("the log's sequencer failed")
+            # Of another error only its kind: its text might carry a payload.
             _logger.critical(
-                "the store failed (%s): the service stops; start it again to read what was kept", type(error).__name__
+                "the store failed (%s): the service stops; mend the cause (make room, if the disk is full) and start "
+                "it again: it reads what was kept",
+                error if isinstance(error, StoreError) else type(error).__name__,
             )
         self.failed.set()
 
