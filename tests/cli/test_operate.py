@@ -202,6 +202,7 @@ def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, l
 def test_a_backup_without_its_mark_goes_back_with_a_new_one_and_says_what_that_means(
     good: Run, run: Run, log: Path
 ) -> None:
+    good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
     words = ("log", "restore", "--from", "copy", "--accept-missing-mark", "--data")
     good("log", "backup", "--data", log, "--out", "copy", "--with-keys")
     log.rename("gone")
