@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# Where benchmarks put their figures as NAME.json.
+BENCH_JSON ?= build/bench
 # Recreated when missing; a stamp inside an environment makes a second run instant while its inputs are unchanged.
 INTEROP := .venv-pycose/.stamp .venv-scitt-cose/.stamp .venv-s3/.stamp
 
@@ -32,8 +34,8 @@ format: .venv/.stamp-test  ## let ruff format and fix what it can
 demo: .venv/.stamp-server  ## a log, a signed session, its receipt, offline verification, and two forgeries failing
 	$(BIN)/transparency demo
 
-bench: .venv/.stamp-server  ## benchmarks, as ratios to a bare signature-verify loop in the same run
-	@set -e; for file in benchmarks/[!_]*.py; do $(BIN)/python "$$file" $(ARGS); done
+bench: .venv/.stamp-server  ## benchmarks, as ratios to a bare signature-verify loop; JSON in build/bench
+	@set -e; export BENCH_JSON="$(BENCH_JSON)"; for file in benchmarks/[!_]*.py; do $(BIN)/python "$$file" $(ARGS); done
 
 environments: .venv/.stamp-test $(INTEROP)  ## only create or refresh the environments
 

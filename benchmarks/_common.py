@@ -7,6 +7,7 @@ statements, in the same run: machines are noisy, and a figure without its limit 
 from __future__ import annotations
 
 import hashlib
+import json
 import multiprocessing
 import os
 import platform
@@ -14,6 +15,8 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
@@ -24,6 +27,8 @@ from transparency.statements.statement import Statement, sign_statement
 
 ES256 = -7
 ISS = "https://bench.example"
+# The folder that figures go to as NAME.json; `make bench` sets it.
+JSON_VARIABLE = "BENCH_JSON"
 
 
 def make_statements(count: int, size: int, key: PrivateKey) -> list[bytes]:
@@ -108,6 +113,16 @@ def _bare_loop(turns: int = 50_000) -> float:
     for number in range(turns):
         kept[number & 1023] = (number, str(number))
     return (time.process_time() - began) / turns
+
+
+def write_figures(name: str, figures: Mapping[str, Any], path: Path | None = None) -> None:
+    """As JSON to *path*, and to NAME.json in the folder of BENCH_JSON: what was printed, for programs."""
+    text = json.dumps({"interpreter": interpreter(), "cores": os.cpu_count(), **figures}, indent=2) + "\n"
+    if path is not None:
+        path.write_text(text)
+    if folder := os.environ.get(JSON_VARIABLE):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / f"{name}.json").write_text(text)
 
 
 def percentile(values: Sequence[float], part: float) -> float:

@@ -5,7 +5,11 @@ keeps up, each on a free connection or a new one, from many addresses, for a min
 process the other, else the load could not be made here. At the end the server is killed and the log opened again: every
 receipt that was acknowledged must be in it.
 
-    python benchmarks/overload.py [--seconds 60] [--times 10]
+The statements are one and a half times what the log can register in that time, sent round and round: what was turned
+away comes again, and so does what is registered, which gets its receipt once more (201). Of what is offered not all
+leaves this process: it may have so many sockets only. Both are told.
+
+    python benchmarks/overload.py [--seconds 60] [--times 10] [--json FILE]
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks._common import make_statements, percentile
+from benchmarks._common import make_statements, percentile, write_figures
 from benchmarks._load import children_of, post, run_load
 from benchmarks._reopened import check_reopened
 from benchmarks.registration import Server, make_log
@@ -62,6 +66,7 @@ class Flood:
         self.latencies: list[float] = []
         self.answers: dict[int, bytes] = {}
         self.offered = 0
+        self.sent = 0
 
     def run(self, seconds: float) -> None:
         began = time.perf_counter()
@@ -109,6 +114,7 @@ class Flood:
         except OSError:
             self._end(client, "ended without an answer")
             return False
+        self.sent += 1
         return True
 
     def _take(self, timeout: float) -> None:
@@ -181,8 +187,14 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
         after = run_load(server.port, [post(statement) for statement in make_statements(500, 2500, key)], 8)
     finally:
         server.kill()
-    accepted = flood.outcomes["201"]
-    print(f"offered {flood.offered:,} ({flood.offered / arguments.seconds:,.0f}/s): {dict(flood.outcomes)}")
+    accepted, distinct = flood.outcomes["201"], len(flood.answers)
+    offered, sent = flood.offered / arguments.seconds, flood.sent / arguments.seconds
+    print(f"offered {flood.offered:,} ({offered:,.0f}/s, {offered / load.rate:.1f} times its capacity); "
+          f"sent {flood.sent:,} ({sent:,.0f}/s, {sent / load.rate:.1f} times its capacity), "
+          f"no socket left here for {flood.outcomes['no socket left here']:,}")  # fmt: skip
+    print(f"what became of them: {dict(flood.outcomes)}")
+    print(f"201 {accepted:,} times: receipts for {distinct:,} statements, and {accepted - distinct:,} times again for "
+          f"one that came again ({len(statements):,} statements go round and round)")  # fmt: skip
     print(f"accepted {accepted / arguments.seconds:,.0f}/s, p50 {percentile(flood.latencies, 0.5) * 1e3:.0f} ms, "
           f"p99 {percentile(flood.latencies, 0.99) * 1e3:.0f} ms, slowest {max(flood.latencies):.1f} s")  # fmt: skip
     print("resident MB of all processes, every few seconds: " + " ".join(f"{value:.0f}" for value in flooding))
@@ -190,8 +202,15 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     acknowledged = {statements[number]: receipt for number, receipt in flood.answers.items()}
     checked = check_reopened(data, acknowledged)
     print(
-        f"killed, opened again: {checked} acknowledged receipts of {len(acknowledged)} verify against what stands there"
+        f"killed, opened again: {checked} acknowledged receipts of {len(acknowledged)}, the last one for each "
+        "statement, verify against what stands there"
     )
+    figures = {"capacity": load.rate, "seconds": arguments.seconds, "offered": flood.offered, "sent": flood.sent,
+               "offered_times_capacity": offered / load.rate, "sent_times_capacity": sent / load.rate,
+               "outcomes": dict(flood.outcomes), "statements_acknowledged": distinct, "verify": checked,
+               "p50_ms": percentile(flood.latencies, 0.5) * 1e3, "p99_ms": percentile(flood.latencies, 0.99) * 1e3,
+               "resident_mb": flooding}  # fmt: skip
+    write_figures("overload", figures, arguments.json)
 
 
 def _watched(flood: Flood, seconds: float, pids: list[int]) -> list[float]:
@@ -216,6 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--times", type=float, default=10)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run(Path(folder), arguments)

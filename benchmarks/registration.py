@@ -1,7 +1,8 @@
 """How many statements a second get a durable receipt over HTTP, as a ratio to bare signature verification.
 
-A real ``transparency serve`` on SQLite (synchronous=FULL) in its own processes; the load generator in this one, so all
-share the machine's cores. Statements are distinct, ES256, about 3 KB. Each level is held against limits measured just
+A real ``transparency serve`` on SQLite in its own processes, which syncs before it answers: small batches in the mark's
+journal, larger ones in the database and the mark (decision 0019). The load generator is in this process, so all share
+the machine's cores. Statements are distinct, ES256, about 3 KB. Each level is held against limits measured just
 before it, bare verification and a bare flush of the disk: what else the machine does slows both. *Of CPU* is the share
 of all CPU time, the generator's too, that the same verification takes by itself: what *of limit* would be with every
 core busy and nobody else there.
@@ -15,7 +16,6 @@ against the entry that stands there.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import statistics
@@ -29,7 +29,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks._batch_load import run_batches
-from benchmarks._common import ES256, ISS, interpreter, make_statements, percentile, verify_cpu, verify_limit
+from benchmarks._common import (
+    ES256,
+    ISS,
+    interpreter,
+    make_statements,
+    percentile,
+    verify_cpu,
+    verify_limit,
+    write_figures,
+)
 from benchmarks._load import children_of, cpu_of, post, run_load
 from benchmarks._reopened import check_reopened
 from transparency.cose.keys import PrivateKey
@@ -159,11 +168,8 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     print(
         f"killed, opened again: {checked} acknowledged receipts of {len(acknowledged)} verify against what stands there"
     )
-    if arguments.json is not None:
-        arguments.json.write_text(
-            json.dumps({"interpreter": interpreter(), "limit": limit, "flush_ms": flush * 1e3, "rows": rows}, indent=2)
-            + "\n"
-        )
+    figures = {"limit": limit, "flush_ms": flush * 1e3, "rows": rows, "receipts": len(acknowledged), "verify": checked}
+    write_figures("registration", figures, arguments.json)
 
 
 def main() -> None:

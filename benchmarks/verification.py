@@ -6,7 +6,7 @@ batch: what else the machine does then slows all of them. Figures for all cores 
 of the short way (verifier/express.py). scitt-cose, where .venv-scitt-cose is (`make test` makes it), judges some of the
 same statements in the same run.
 
-    python benchmarks/verification.py [--count 4000] [--per-head 100] [--rounds 5]
+    python benchmarks/verification.py [--count 4000] [--per-head 100] [--rounds 5] [--json FILE]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from benchmarks._common import ES256, make_statements, verify_limit
+from benchmarks._common import ES256, make_statements, verify_limit, write_figures
 from transparency.client.many import BATCH_ITEMS, verify_many
 from transparency.cose import cbor
 from transparency.cose.keys import PrivateKey
@@ -187,6 +187,7 @@ def main() -> None:
     parser.add_argument("--per-head", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=3000)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     issuer, log_key = PrivateKey.generate(ES256), PrivateKey.generate(ES256)
     statements = make_statements(arguments.count, arguments.size, issuer)
@@ -196,14 +197,17 @@ def main() -> None:
     rounds = [one_round(limit, files, trust) for _ in range(arguments.rounds)]
     print(f"{len(files)} statements of {arguments.size} bytes, {arguments.per_head} a head; load {_load()}")
     print("one core, by processor time (median of rounds, and the best round)")
+    one_core: dict[str, dict[str, float]] = {}
     for name in (LIMIT, BATCHES, ONE, ALONE):
         rates = [len(files) / each[name] for each in rounds]
         share = statistics.median(each[LIMIT] / each[name] for each in rounds)
         print(f"{name:>32}: {statistics.median(rates):>8,.0f}/s, best {max(rates):>8,.0f}/s, {share:.2f} of the limit")
+        one_core[name] = {"rate": statistics.median(rates), "best": max(rates), "of_limit": share}
     print("stages of the short way, µs a statement (median of rounds)")
     measured = [stages(files, trust) for _ in range(arguments.rounds)]
-    for name in measured[0]:
-        print(f"{name:>50}: {statistics.median(each[name] for each in measured):>7.1f}")
+    stage_times = {name: statistics.median(each[name] for each in measured) for name in measured[0]}
+    for name, microseconds in stage_times.items():
+        print(f"{name:>50}: {microseconds:>7.1f}")
     print(f"all {os.cpu_count()} cores, by the clock; load {_load()}")
     pairs = [(verify_limit(issuer, statements), all_cores(files, trust)) for _ in range(arguments.rounds)]
     bare, rate = (statistics.median(each) for each in zip(*pairs, strict=True))
@@ -215,6 +219,10 @@ def main() -> None:
         print("scitt-cose: .venv-scitt-cose is not there (make test)")
     else:
         print(f"{'scitt-cose, one core':>32}: {len(some) / peer['processor']:>8,.0f}/s by processor time")
+    figures = {"statements": len(files), "size": arguments.size, "one_core": one_core, "stages_us": stage_times,
+               "all_cores": {"limit": bare, "rate": rate, "of_limit": share},
+               "scitt_cose_rate": None if peer is None else len(some) / peer["processor"]}  # fmt: skip
+    write_figures("verification", figures, arguments.json)
 
 
 def _load() -> str:

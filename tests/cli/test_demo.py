@@ -48,6 +48,29 @@ def test_the_demo_fails_when_a_forgery_is_not_caught(run: Run, folder: Path, mon
     assert caught.value.code == 1
 
 
+def test_a_step_that_takes_too_long_is_named_and_can_be_tried_later(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "_STEP_SECONDS", 0.01)
+
+    result = run("demo")
+
+    assert result.exit_code == 75
+    assert result.stderr == (
+        "error: `transparency keygen --alg ES256 --out issuer.pem` did not end in 0 seconds. "
+        "Try again on a less busy machine.\n"
+    )
+
+
+def test_a_log_that_does_not_start_in_time_can_be_tried_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "_START_SECONDS", 0.01)
+
+    result = run("demo")
+
+    assert result.exit_code == 75
+    assert "the log did not start in 0 seconds. Try again" in result.stderr
+
+
 def test_what_the_demo_does_can_be_kept(tmp_path: Path) -> None:
     ended = shell("demo", "--keep", "kept", cwd=tmp_path)
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import ISS, Run, Served, running, shell
 from transparency.errors import StoreError
-from transparency.log.folder import Config
+from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Tip
@@ -199,6 +199,27 @@ def test_a_backup_goes_back_at_the_mark_and_not_behind_it(good: Run, run: Run, l
     good("log", "fsck", "--data", "log")
     assert run("log", "restore", "--from", "new", "--data", "log").exit_code == 73
     assert run("log", "restore", "--from", "missing", "--data", "other").exit_code == 66
+
+
+@pytest.mark.sqlite_file
+def test_a_backup_without_its_mark_goes_back_with_a_new_one_and_says_what_that_means(
+    good: Run, run: Run, log: Path
+) -> None:
+    good("issuer", "add", "--data", log, "--iss", ISS, "--key", "issuer.pub.pem")
+    words = ("log", "restore", "--from", "copy", "--accept-missing-mark", "--data")
+    good("log", "backup", "--data", log, "--out", "copy", "--with-keys")
+    log.rename("gone")
+
+    with_mark = good(*words, "first").output
+    Config.read(Folder(Path("gone")).config).watermark.unlink()
+    refused = run("log", "restore", "--from", "copy", "--data", "second")
+    without = good(*words, "second").output
+
+    assert "at or past the mark" in with_mark
+    assert refused.exit_code == 1
+    assert "at or past" not in without
+    assert "with a new mark" in without
+    assert "whether the log went on after this copy was taken, nothing tells" in without
 
 
 @pytest.mark.sqlite_file

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import ISS, Run, Served, serving
 from tests.cli.filling import fill, wait_for_index
 from tests.log.searching import session
+from transparency.cli.search import index_behind
 from transparency.log.folder import Folder
 from transparency.log.search import SearchIndex
 
@@ -142,3 +143,8 @@ def test_what_is_registered_later_is_found_without_a_restart(good: Run, filled: 
     wait_for_index(filled, 8)
 
     assert found(good, filled, "--session", "s-later") == [7]
+
+
+def test_one_entry_that_the_index_lacks_is_one_entry() -> None:
+    assert index_behind(1) == "the log's index is 1 entry behind"
+    assert index_behind(2) == "the log's index is 2 entries behind"

@@ -379,3 +379,11 @@ def test_http_to_a_port_with_tls_says_so(tmp_path: Path) -> None:
 
     assert ended.returncode == 69
     assert b"https://" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("serve", "--data", "log", "--workers"), ("search", "--limit")], ids=" ".join)
+def test_a_word_in_place_of_a_number_is_told_that_a_number_is_wanted(run: Run, words: tuple[str, ...]) -> None:
+    result = run(*words, "abc")
+
+    assert result.exit_code == 64
+    assert "'abc' is not a whole number" in result.stderr

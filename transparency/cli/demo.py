@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -136,11 +137,14 @@ class _Demo:
 
     def _run(self, arguments: str, *, expect: int = Exit.OK, only_failures: bool = False) -> int:
         self._command(arguments)
-        ended = subprocess.run(  # noqa: S603 - our own command line
-            [*_transparency(), *shlex.split(arguments)],
-            cwd=self._folder, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, timeout=_STEP_SECONDS, check=False,
-        )  # fmt: skip
+        try:
+            ended = subprocess.run(  # noqa: S603 - our own command line
+                [*_transparency(), *shlex.split(arguments)],
+                cwd=self._folder, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL, timeout=_STEP_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise _late(f"`transparency {arguments}` did not end", _STEP_SECONDS) from None
         text = ended.stdout.decode("utf-8", "replace")
         if ended.returncode != expect:
             sys.stdout.write(text)
@@ -177,9 +181,11 @@ class _Demo:
         with _deadline(process, _START_SECONDS):
             url = process.stdout.readline().decode().strip()
         if not url.startswith("http"):
+            if process.wait(_STOP_SECONDS) == -signal.SIGKILL:
+                raise _late("the log did not start", _START_SECONDS)
             lines = errors.read_text("utf-8", "replace").splitlines()
             said = lines[-1].removeprefix("error: ") if lines else "it said nothing"
-            code = Exit.CANNOT_WRITE if process.wait(_STOP_SECONDS) == Exit.CANNOT_WRITE else Exit.INTERNAL
+            code = Exit.CANNOT_WRITE if process.returncode == Exit.CANNOT_WRITE else Exit.INTERNAL
             raise CommandError(code, f"the log did not start: {said}")
         return url
 
@@ -215,6 +221,10 @@ def _deadline(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None
         yield
     finally:
         timer.cancel()
+
+
+def _late(what: str, seconds: float) -> CommandError:
+    return CommandError(Exit.TRY_LATER, f"{what} in {seconds:.0f} seconds", "Try again on a less busy machine.")
 
 
 def _transparency() -> list[str]:

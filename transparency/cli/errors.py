@@ -216,7 +216,14 @@ def _usage(error: click.ClickException) -> Failure:
     context = getattr(error, "ctx", None)
     if context is not None:
         hint = f"Try `{context.command_path} --help`."
-    return Failure(Exit.USAGE, "usage", error.format_message(), hint)
+    return Failure(Exit.USAGE, "usage", _plain(error.format_message()), hint)
+
+
+def _plain(message: str) -> str:
+    """What click says of a word in place of a number names its own types."""
+    for theirs in ("is not a valid integer range", "is not a valid integer"):
+        message = message.replace(theirs, "is not a whole number")
+    return message
 
 
 def _service(error: errors.ServiceRefusedError) -> Failure:  # noqa: PLR0911 - as above

@@ -14,7 +14,7 @@ from transparency.cli.connection import connect, tls_context
 from transparency.cli.errors import CommandError
 from transparency.cli.exits import Exit
 from transparency.cli.keyfiles import load_public
-from transparency.cli.search import Pages
+from transparency.cli.search import Pages, index_behind
 from transparency.compliance.incident import MAX_CHARS
 from transparency.compliance.incident_query import IncidentQuery
 from transparency.cose import base64url
@@ -112,7 +112,7 @@ class RemoteLog:
                 found[hit.index] = hit.entry_id
         self.size = every.size + every.lag
         if every.lag:
-            missing.tell("the newest entries", f"the log's index is {every.lag} entries behind")
+            missing.tell("the newest entries", index_behind(every.lag))
         for each in [] if scan or not options else queries:
             found |= {hit.index: hit.entry_id for hit in Pages(self._client, [*base, *each]).read(None)}
         return sorted(found.items())

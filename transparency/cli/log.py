@@ -30,7 +30,7 @@ from transparency.cli.passphrases import kept_passphrase, new_kept_passphrase
 from transparency.cli.settings import data_option, json_option
 from transparency.log import backup as backups
 from transparency.log import copies
-from transparency.log.folder import Folder
+from transparency.log.folder import Config, Folder
 from transparency.log.fsck import MARK
 from transparency.log.fsck import fsck as check_log
 from transparency.log.log import system_clock
@@ -189,6 +189,9 @@ def restore(
             Exit.NO_INPUT, f"{source} was copied without the private keys",
             f"Put the log's keys/*.pem into {source / 'keys'} first.",
         )  # fmt: skip
+    new_mark = (
+        accept_missing_mark and not (watermark or Config.read(Folder(source.absolute()).config).watermark).exists()
+    )
     with storage(f"copying {source} to {data}"):
         size = backups.restore(
             source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark,
@@ -197,5 +200,9 @@ def restore(
     if as_json:
         print_json({"data": str(data), "size": size})
         return
-    done(f"{data}: {size} entries, at or past the mark")
+    if new_mark:
+        done(f"{data}: {size} entries, with a new mark")
+        warn("there was no mark to compare with: whether the log went on after this copy was taken, nothing tells")
+    else:
+        done(f"{data}: {size} entries, at or past the mark")
     note(f"next: transparency serve --data {data}")

@@ -1,4 +1,4 @@
-"""Many sessions: begun one after another, registered together, each kept as soon as its receipt has come.
+"""Many sessions: begun one after another, registered together, each kept with its receipt as soon as that has come.
 
 A batch is begun only when the one before is settled, and the first is a single session: a log that is not there, or
 does not let us in, is found out before more is signed than that. A kill loses nothing: what was begun is found as it

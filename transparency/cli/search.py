@@ -175,4 +175,8 @@ def _say(pages: Pages, found: int, limit: int) -> None:
     if pages.more:
         note(f"the first {limit}; --all gives the rest")
     if pages.lag:
-        note(f"the log's index is {pages.lag} entries behind: the newest may be missing")
+        note(f"{index_behind(pages.lag)}: the newest may be missing")
+
+
+def index_behind(lag: int) -> str:
+    return f"the log's index is {lag} {'entry' if lag == 1 else 'entries'} behind"

@@ -56,7 +56,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {
             200: Answer(
                 "Sequence of results: a receipt (tag 18); an array of one receipt if the log has erased the statement "
-                "since; or a problem (a map, with the status that the statement alone would have got at -4)",
+                "since; or a problem (a map, with the status that the statement alone would have got at -4). An item "
+                "whose end cannot be found (too long, nested too deeply, no CBOR) gets 400 and is the last result",
                 (media.CBOR_SEQUENCE,),
             )
         },
