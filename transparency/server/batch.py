@@ -3,8 +3,8 @@
 Each result is what a request of its own would have got: a receipt (a COSE_Sign1, tag 18), or that in an array of one if
 the log has erased the statement since, or a problem (a map, RFC 9290, with its status). Only an item whose end cannot
 be found gets 400 whatever it is, and ends the batch: where the next begins, nobody can tell. Only so many are under way
-at once, and a result leaves as soon as those before it have left: memory is bounded whatever the length of the sequence,
-and a client that does not read its results is not read from.
+at once, and a result leaves as soon as those before it have left: memory is bounded whatever the length of the
+sequence, and a client that does not read its results is not read from.
 """
 
 from __future__ import annotations
