@@ -223,6 +223,18 @@ def test_a_backup_without_its_mark_goes_back_with_a_new_one_and_says_what_that_m
 
 
 @pytest.mark.sqlite_file
+def test_a_log_that_was_never_opened_goes_back_without_its_mark_and_says_so(good: Run, log: Path) -> None:
+    good("log", "backup", "--data", log, "--out", "copy", "--with-keys")
+    Config.read(Folder(log).config).watermark.unlink()
+    log.rename("gone")
+
+    restored = good("log", "restore", "--from", "copy", "--data", "log").output
+
+    assert "with a new mark" in restored
+    assert "at or past" not in restored
+
+
+@pytest.mark.sqlite_file
 def test_a_backup_without_keys_says_that_they_are_missing(good: Run, run: Run, log: Path) -> None:
     good("log", "backup", "--data", log, "--out", "copy")
     log.rename("gone")

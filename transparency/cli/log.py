@@ -189,9 +189,9 @@ def restore(
             Exit.NO_INPUT, f"{source} was copied without the private keys",
             f"Put the log's keys/*.pem into {source / 'keys'} first.",
         )  # fmt: skip
-    new_mark = (
-        accept_missing_mark and not (watermark or Config.read(Folder(source.absolute()).config).watermark).exists()
-    )
+    # Without the flag, too: a log that was never opened gets its mark at its first opening.
+    mark = watermark or Config.read(Folder(source.absolute()).config).watermark
+    new_mark = not mark.exists()
     with storage(f"copying {source} to {data}"):
         size = backups.restore(
             source, data, clock=system_clock, watermark=watermark, accept_missing_mark=accept_missing_mark,
