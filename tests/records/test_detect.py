@@ -249,6 +249,11 @@ def test_a_json_value_that_holds_no_record_is_called_what_it_is(data: bytes, see
         detect(data)
 
 
+def test_a_packed_folder_that_is_cut_short_is_no_format() -> None:
+    with pytest.raises(UnknownFormatError, match="a packed folder that is not whole"):
+        detect(b'{"transparency-tree":1,"path":')
+
+
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":, \n0ae\\', max_size=60).map(str.encode))
 def test_any_bytes_are_known_or_unknown_and_nothing_else(data: bytes) -> None:
     try:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -274,3 +275,28 @@ async def test_half_a_request_does_not_hold_a_stop_for_long(tmp_path: Path) -> N
 
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"is stopping; nothing was accepted" in answer
+
+
+async def test_a_worker_that_is_being_replaced_when_the_service_stops_is_ended_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not there yet when all are told to stop."""
+    started: list[asyncio.subprocess.Process] = []
+    coming = asyncio.Event()
+    create = asyncio.create_subprocess_exec
+
+    async def slow_to_replace(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await create(*command, **options))
+        if len(started) > 1:
+            coming.set()
+            await asyncio.sleep(0.3)
+        return started[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slow_to_replace)
+    async with asyncio.timeout(PATIENCE):
+        async with served(tmp_path, workers=1):
+            started[0].kill()
+            await coming.wait()
+
+        assert len(started) == 2
+        assert all(process.returncode is not None for process in started)

@@ -78,7 +78,12 @@ def _detect(data: bytes) -> Detected:
     if 0xA0 <= first <= 0xBF or data.startswith(vac_cbor.TAG_HEAD):
         return _cbor(data)
     if tree.is_packed(data):
-        return _packed(data)
+        try:
+            return _packed(data)
+        except UnknownFormatError:
+            raise
+        except MalformedError as error:
+            raise UnknownFormatError(f"unknown format: a packed folder that is not whole ({error})") from error
     for magic, seen in _MAGIC:
         if data.startswith(magic):
             raise UnknownFormatError(f"unknown format: {seen}")

@@ -104,8 +104,10 @@ class Workers:
         self._balance.close()
 
     async def _all_ended(self) -> None:
-        if self._watching:
-            _, late = await asyncio.wait(self._watching, timeout=self._service.settings.drain_timeout + 1.0)
+        now = asyncio.get_running_loop().time
+        until = now() + self._service.settings.drain_timeout + 1.0
+        while self._watching:  # one that was being replaced is followed by one more
+            _, late = await asyncio.wait(self._watching, timeout=max(until - now(), 0.0))
             if late:
                 for process in list(self._processes):
                     with contextlib.suppress(ProcessLookupError):
@@ -154,6 +156,10 @@ class Workers:
         _, link = await loop.create_connection(lambda: self._hub.link(give_sockets), sock=mine)
         loop.add_reader(packets, self._adopt, packets)
         self._processes[process] = link
+        if self._stopping.is_set():
+            # It came too late to be told so.
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
         task = asyncio.create_task(self._watch(process, link, packets, ready, place))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
