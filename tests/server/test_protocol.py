@@ -18,7 +18,7 @@ HEALTH = "GET /healthz HTTP/1.1"
 
 
 @pytest.fixture
-async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+async def site(tmp_path: Path) -> AsyncIterator[Served]:
     async with asyncio.timeout(PATIENCE), served(tmp_path, workers=1) as made:
         yield made
 
