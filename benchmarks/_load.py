@@ -2,20 +2,26 @@
 
 It must not be the bottleneck: requests are bytes made before the clock starts, answers are only looked at for their
 status and length. ``Load.cpu`` is what it spent itself, so that whoever reads a figure can see that it was little.
+
+It shares the machine with the log, as clients do not: so the kernel is told not to let it take a processor from whoever
+is answering with every answer that arrives (``SCHED_BATCH``, :func:`polite`). It took one a thousand times a second,
+for 37 µs each (``perf sched``), and whoever it took it from found its caches used.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 _END = b"\r\n\r\n"
 _CREATED = b"HTTP/1.1 201"
 _LENGTH = b"Content-Length: "
-_READ = 256 * 1024
+_READ = 16 * 1024
 
 
 @dataclass(slots=True)
@@ -40,7 +46,8 @@ class _Connection:
     def __init__(self, port: int) -> None:
         self.sock = socket.create_connection(("127.0.0.1", port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.got = bytearray()
+        # The beginning of an answer that did not come in one piece.
+        self.got = b""
         self.number = -1
         self.began = 0.0
 
@@ -48,6 +55,20 @@ class _Connection:
 def post(body: bytes, path: str = "/entries", kind: str = "application/cose") -> bytes:
     head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+@contextlib.contextmanager
+def polite() -> Iterator[None]:
+    """Nobody gives way to this process when it wakes; it has its share of the processors all the same."""
+    if not hasattr(os, "SCHED_BATCH"):  # not Linux
+        yield
+        return
+    before = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, before, os.sched_param(0))
 
 
 def run_load(  # noqa: C901 - one loop, to be lean
@@ -75,7 +96,6 @@ def run_load(  # noqa: C901 - one loop, to be lean
             return False
         connection.number = following
         following += 1
-        connection.got.clear()
         connection.began = clock()
         connection.sock.sendall(requests[connection.number])
         return True
@@ -98,8 +118,13 @@ def run_load(  # noqa: C901 - one loop, to be lean
                 open_ones.discard(number)
                 epoll.unregister(number)
                 continue
-            connection.got += data
-            if _answered(load, connection, clock()) and not _again(send, connection, load):
+            if connection.got:
+                data = connection.got + data
+            if not _answered(load, connection, data, clock()):
+                connection.got = data
+                continue
+            connection.got = b""
+            if not _again(send, connection, load):
                 open_ones.discard(number)
     load.seconds = clock() - began
     load.cpu = time.process_time() - cpu
@@ -117,8 +142,8 @@ def _again(send: object, connection: _Connection, load: Load) -> bool:
         return False
 
 
-def _answered(load: Load, connection: _Connection, now: float) -> bool:
-    got = connection.got
+def _answered(load: Load, connection: _Connection, got: bytes, now: float) -> bool:
+    """Whether *got* is a whole answer."""
     end = got.find(_END)
     if end < 0:
         return False
@@ -130,7 +155,7 @@ def _answered(load: Load, connection: _Connection, now: float) -> bool:
     status = int(got[9:12])
     load.statuses[status] = load.statuses.get(status, 0) + 1
     if got.startswith(_CREATED):
-        load.answers[connection.number] = bytes(got[end + len(_END) :])
+        load.answers[connection.number] = got[end + len(_END) :]
     return True
 
 

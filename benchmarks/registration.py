@@ -39,7 +39,7 @@ from benchmarks._common import (
     verify_limit,
     write_figures,
 )
-from benchmarks._load import children_of, cpu_of, post, run_load
+from benchmarks._load import children_of, cpu_of, polite, post, run_load
 from benchmarks._reopened import check_reopened
 from transparency.cose.keys import PrivateKey
 
@@ -103,10 +103,11 @@ def measure(server: Server, key: PrivateKey, statements: list[bytes], clients: i
     verify = verify_cpu(key, statements[:1000])
     flush = flush_time(server.data.parent)
     before = server.cpu()
-    if batch:
-        load = run_batches(server.port, statements, clients)
-    else:
-        load = run_load(server.port, [post(statement) for statement in statements], clients)
+    with polite():
+        if batch:
+            load = run_batches(server.port, statements, clients)
+        else:
+            load = run_load(server.port, [post(statement) for statement in statements], clients)
     after = server.cpu()
     if load.statuses.get(201, 0) != len(statements):
         raise SystemExit(f"of {len(statements)} statements the log answered {load.statuses}")
