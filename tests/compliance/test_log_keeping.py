@@ -21,7 +21,7 @@ from transparency.log.log import Log
 from transparency.log.stores import open_for_reading
 from transparency.policy.erasure import ARTIFACT, Erasure, Item
 from transparency.policy.hold import ISSUER, Hold
-from transparency.testing import FakeClock, MadeLog, running
+from transparency.testing import FakeClock, MadeLog, running, settled
 from transparency.witness.examiner import Examiner, Known
 from transparency.witness.spill import TemporarySpill
 
@@ -107,6 +107,7 @@ async def test_an_artifact_whose_term_is_over_may_go(tmp_path: Path) -> None:
         await log.register(envelope(made.issuer, session("old")))
         made.clock.advance(9 * DAY)
         await log.register(sign(made.issuer, session("new", at=made.clock() - 60)))
+        await settled(log)
         await by_term(log, erasing.plan())
 
     found = findings(made, settings="[log]\nretention-days = 7\n")["L4"]

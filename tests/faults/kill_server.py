@@ -24,6 +24,7 @@ PHASES = (
     "take_over",
     "commit",
     "commit done, mark not begun",
+    "settle",
     "mark",
     "extend_index",
     "index_some",

@@ -18,7 +18,7 @@ from tests.faults.conftest import copied
 from tests.faults.ledger import Ledger
 from tests.patience import PATIENCE
 from transparency.errors import LogUnusableError, StoreError
-from transparency.log import sequencer
+from transparency.log import upkeep
 from transparency.log.log import Accepted, Log
 from transparency.log.store import Commit, IntakeRow, Store
 from transparency.statements.statement import Statement
@@ -117,7 +117,7 @@ def bases(template: MadeLog, tmp_path_factory: pytest.TempPathFactory) -> dict[i
 
 @pytest.fixture(autouse=True)
 def _index_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequencer, "INDEX_EVERY", 2)
+    monkeypatch.setattr(upkeep, "INDEX_EVERY", 2)
 
 
 @pytest.mark.parametrize("size", SIZES)

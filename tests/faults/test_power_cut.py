@@ -18,7 +18,7 @@ import pytest
 from tests.faults.conftest import copied
 from tests.faults.power_cut import Disk, Journal, Model, Operation, Recorder, every_model, rebuild_all, strict
 from transparency.errors import TransparencyError
-from transparency.log import journal, sequencer
+from transparency.log import journal, upkeep
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.log import Accepted, Log, Registered
@@ -164,7 +164,7 @@ async def _workload(made: MadeLog, *, synchronous: str = "FULL", batches: int = 
         return stores[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequencer, "INDEX_EVERY", 64)
+        patch.setattr(upkeep, "INDEX_EVERY", 64)
         log = made.open(wrap_store=on_the_shim, open_mark_file=recorder.open_mark_file)
         # Small, so that SQLite checkpoints by itself in the middle of commits.
         stores[0]._writer.execute("PRAGMA wal_autocheckpoint = 120")

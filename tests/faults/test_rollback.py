@@ -84,7 +84,7 @@ async def test_a_copy_of_the_folder_cannot_run_beside_the_original(made: MadeLog
 async def test_a_backup_is_not_restored_while_the_log_runs(made: MadeLog, tmp_path: Path) -> None:
     async with running(made) as log:
         await log.register(made.issuer.sign(b"x"))
-        backup(made.data, tmp_path / "backup", with_keys=True)
+        await asyncio.to_thread(backup, made.data, tmp_path / "backup", with_keys=True)
         with pytest.raises(FolderOwnedError):
             restore(tmp_path / "backup", tmp_path / "again", clock=made.clock, watermark=made.watermark)
         assert not (tmp_path / "again").exists()

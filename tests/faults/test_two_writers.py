@@ -14,6 +14,7 @@ from transparency.errors import StoreError, TipMovedError
 from transparency.log.appender import Appender, Identity
 from transparency.log.documents import load_in_force
 from transparency.log.folder import Config, Folder
+from transparency.log.journal import Kept
 from transparency.log.mark import Mark
 from transparency.log.signers import ReceiptSigners
 from transparency.log.sqlite import SqliteStore
@@ -39,13 +40,16 @@ class _AtBarrier(SqliteStore):
 class _Writer:
     """An appender loaded from the folder without taking its lock; *epoch* is whatever is there, or a new one."""
 
-    def __init__(self, made: MadeLog, stack: ExitStack, *, take_over: bool) -> None:
+    def __init__(self, made: MadeLog, stack: ExitStack, *, take_over: bool, journal: bool = False) -> None:
         folder = Folder(made.data)
         config = Config.read(folder.config)
         self.store = _AtBarrier(folder.database)
         stack.callback(self.store.close)
         mark = Mark.open(made.watermark, config.origin)
         stack.callback(mark.close)
+        if journal:
+            mark.make_journal()
+        self.mark = mark
         in_force = load_in_force(self.store, config.origin, config.policy_key)
         tip = self.store.take_over() if take_over else self.store.tip()
         head = self.store.newest_head()
@@ -100,30 +104,36 @@ def test_of_two_writers_at_one_tip_one_wins_and_the_other_is_spent(
     assert made.fsck().clean
 
 
-def test_a_take_over_in_between_fences_the_earlier_owner(made: MadeLog, stack: ExitStack) -> None:
+@pytest.mark.parametrize("journal", [False, True], ids=["synced", "kept"])
+def test_a_take_over_in_between_fences_the_earlier_owner(made: MadeLog, stack: ExitStack, *, journal: bool) -> None:
     """The tip's size and root are still what the first one expects; only the epoch has moved."""
-    first = _Writer(made, stack, take_over=True)
-    second = _Writer(made, stack, take_over=True)
+    first = _Writer(made, stack, take_over=True, journal=journal)
+    second = _Writer(made, stack, take_over=True, journal=journal)
 
     with pytest.raises(TipMovedError):
         first.append(b"too late")
     with pytest.raises(StoreError, match="restart the log"):
         first.append(b"again")
     assert second.append(b"the owner").size == 3
+    second.store.settle()
     assert made.fsck().clean
 
 
-def test_a_take_over_between_a_batch_and_its_commit_fences_it(made: MadeLog, stack: ExitStack) -> None:
-    first = _Writer(made, stack, take_over=True)
+@pytest.mark.parametrize("journal", [False, True], ids=["synced", "kept"])
+def test_a_take_over_between_a_batch_and_its_commit_fences_it(
+    made: MadeLog, stack: ExitStack, *, journal: bool
+) -> None:
+    first = _Writer(made, stack, take_over=True, journal=journal)
     first.store.barrier = threading.Barrier(2)
     with ThreadPoolExecutor(1) as pool:
         appending = pool.submit(first.append, b"computed, signed, not committed")
-        second = _Writer(made, stack, take_over=True)
+        second = _Writer(made, stack, take_over=True, journal=journal)
         first.store.barrier.wait(PATIENCE)
         error = appending.exception()
 
     assert isinstance(error, TipMovedError)
     assert second.append(b"the owner").size == 3
+    second.store.settle()
     assert made.fsck().clean
 
 
@@ -135,3 +145,17 @@ def test_a_mark_is_not_written_by_the_one_who_lost(made: MadeLog, stack: ExitSta
     with pytest.raises(TipMovedError):
         first.append(b"x")
     assert made.watermark.read_bytes() == before
+
+
+def test_a_take_over_behind_the_journal_of_a_batch_fences_it(made: MadeLog, stack: ExitStack) -> None:
+    """It is synced there, and not released: who took over reads the journal behind that, and would find it."""
+    first = _Writer(made, stack, take_over=True, journal=True)
+    keep = first.mark.keep
+
+    def keep_and_lose(batch: Kept) -> None:
+        keep(batch)
+        first.store.take_over()
+
+    first.mark.keep = keep_and_lose  # type: ignore[method-assign]
+    with pytest.raises(TipMovedError):
+        first.append(b"kept, and too late")

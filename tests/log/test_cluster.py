@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
+from tests.patience import until
 from transparency.errors import NotLeadingError, OverloadedError, RefusedError, StoreError
 from transparency.log.candidate import Candidate
 from transparency.log.cluster import ClusterLog
@@ -40,12 +41,6 @@ async def nodes(cluster: MadeCluster, *names: str) -> AsyncIterator[list[Cluster
             await log.start()
             started.append(log)
         yield started
-
-
-async def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 - another process' state
-            await asyncio.sleep(0.01)
 
 
 async def test_one_leads_and_both_register(cluster: MadeCluster) -> None:

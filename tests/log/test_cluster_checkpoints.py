@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
 from tests.log.reachable import set_reachable
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 from transparency.errors import OverloadedError, StoreError
 from transparency.log.checkpoints import CheckpointPublisher, PublishSettings
 from transparency.log.cluster import ClusterLog
@@ -41,12 +41,6 @@ async def publishing(
             await publisher.start()
             started.append((log, publisher))
         yield started
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110 - another process' state
-            await asyncio.sleep(0.01)
 
 
 async def register(log: ClusterLog, statement: bytes) -> int:

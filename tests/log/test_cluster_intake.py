@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.patience import PATIENCE
+from tests.patience import until
 from transparency.errors import TransparencyError
 from transparency.log import cluster_intake
 from transparency.log.candidate import Candidate, Place, Standing, Told
@@ -87,12 +87,6 @@ async def leading(store: MemoryStore) -> AsyncIterator[tuple[SharedIntake, Slow]
     finally:
         slow.fail(asyncio.CancelledError())  # nothing that was begun is waited for
         await intake.stop()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize(("count", "size"), [(120, 10), (120, 3000)])

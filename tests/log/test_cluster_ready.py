@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
-from tests.log.test_cluster import nodes, until
+from tests.log.test_cluster import nodes
+from tests.patience import until
 from transparency.errors import OverloadedError, StoreError
 from transparency.log.cluster_outlook import (
     IN_VAIN_SECONDS,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.log.clusters import MadeCluster, database, make_cluster
-from tests.log.test_cluster import nodes, until
+from tests.log.test_cluster import nodes
+from tests.patience import until
 from transparency.cli.errors import describe
 from transparency.cli.exits import Exit
 from transparency.errors import NobodyLeadsError

@@ -12,7 +12,8 @@ import pytest
 from psycopg import sql
 
 from tests.log.clusters import MadeCluster, database, make_cluster
-from tests.log.test_cluster import nodes, until
+from tests.log.test_cluster import nodes
+from tests.patience import until
 from transparency.errors import LogUnusableError, OverloadedError, StoreError
 from transparency.log.cluster_trouble import KEPT_SECONDS, Trouble
 from transparency.log.opening import check_tip

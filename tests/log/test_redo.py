@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import cbor2
 import pytest
@@ -22,7 +23,7 @@ from transparency.log.opening import open_log
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Commit, Store, Tip
 from transparency.statements.receipt import Receipt
-from transparency.testing import Fault, FaultyStore, MadeLog, make_log, running
+from transparency.testing import Fault, FaultyStore, MadeLog, make_log, running, settled
 
 pytestmark = pytest.mark.sqlite_file
 
@@ -63,6 +64,7 @@ async def crashed(
     await log.start(drain=False)
     for payload in before:
         result.registered.append(await log.register(made.issuer.sign(payload)))
+    await settled(log)
     for file in made.data.glob("log.sqlite*"):
         shutil.copy(file, copy)
     for payload in after:
@@ -72,8 +74,9 @@ async def crashed(
 
 
 async def cut_off(log: Log) -> None:
-    """End it without a word to mark or store, as a process ends whose power is cut."""
+    """End it without a word to mark or store, as a process ends that is killed, or whose power is cut."""
     log.sequencer._appender.finish = lambda: None  # type: ignore[method-assign]
+    cast("SqliteStore", log.opened.store)._writing._held.clear()
     await log.stop()
 
 
@@ -105,16 +108,30 @@ async def test_what_was_acknowledged_and_lost_is_brought_back_with_its_heads(
     with caplog.at_level(logging.WARNING, "transparency.log"):
         check_all_there(made, crash.registered)
 
-    assert "brought back from the journal: entries 3 to 5, which the store had lost" in caplog.text
+    assert "brought back from the journal: entries 3 to 5, which the store did not have" in caplog.text
 
 
-async def test_a_process_that_was_killed_lost_nothing_and_nothing_is_brought_back(
+async def test_what_a_process_that_was_killed_had_not_written_is_brought_back(
     made: MadeLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     crash = await crashed(made, tmp_path)
     assert [each.after[0] for each in crash.mark().kept] == [3, 4, 5]
+    with contextlib.closing(SqliteStore(made.data / "log.sqlite")) as store:
+        assert store.tip().size == 2
 
     check_all_there(made, crash.registered)
+
+    assert "brought back from the journal: entries 2 to 4" in caplog.text
+
+
+async def test_what_it_had_written_is_not(made: MadeLog, caplog: pytest.LogCaptureFixture) -> None:
+    log = made.open()
+    await log.start(drain=False)
+    registered = await log.register(made.issuer.sign(b"one"))
+    await settled(log)
+    await cut_off(log)
+
+    check_all_there(made, [registered])
 
     assert "brought back" not in caplog.text
 
@@ -181,8 +198,8 @@ async def test_who_only_looks_is_told_that_the_log_has_to_be_started(made: MadeL
     report = made.fsck()
 
     (finding,) = report.findings
-    assert "power was lost while it ran: entries 2 to 4 are in the journal" in str(finding)
-    assert "Start the log, which brings them back" in str(finding)
+    assert "entries 2 to 4 were acknowledged and are not in" in str(finding)
+    assert "Start it, which brings them back" in str(finding)
 
 
 async def test_a_journal_whose_batch_gives_another_root_is_refused(made: MadeLog, tmp_path: Path) -> None:

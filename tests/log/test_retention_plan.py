@@ -20,7 +20,7 @@ from transparency.policy.document import Policy
 from transparency.policy.hold import ENTRY, ISSUER, SESSION
 from transparency.policy.operations import ERASURE
 from transparency.statements.statement import Statement, normalise
-from transparency.testing import SampleIssuer, running
+from transparency.testing import SampleIssuer, running, settled
 
 YEAR = 366 * 24 * 3600
 
@@ -63,6 +63,7 @@ async def test_an_artifact_that_two_entries_name_is_kept_for_the_longer_term(tmp
         long = await log.register(erasing.envelope(made.issuer, data, sub="long"))
         await erasing.shorten(made, log)
         short = await log.register(erasing.envelope(made.issuer, data, sub="short"))
+        await settled(log)
         made.clock.advance(2 * WEEK)
 
         assert made.plan().due == []
@@ -113,6 +114,7 @@ async def test_an_entry_that_came_after_the_plan_keeps_its_artifact(tmp_path: Pa
     async with running(made.made) as log:
         await erasing.shorten(made, log)
         first = await log.register(erasing.envelope(made.issuer, data, sub="first"))
+        await settled(log)
         made.clock.advance(WEEK)
         planned = made.plan()
         second = await log.register(erasing.envelope(made.issuer, data, sub="second"))

@@ -28,6 +28,7 @@ from transparency.log.search_query import (
 from transparency.log.search_schema import DamagedIndexError
 from transparency.log.sqlite import SqliteStore
 from transparency.log.stores import open_for_reading
+from transparency.testing import settled
 
 
 async def fill(log: Filler) -> None:
@@ -112,6 +113,7 @@ async def test_time_is_the_time_of_registration_from_and_before(tmp_path: Path) 
 async def test_a_page_stays_the_same_when_entries_are_added(tmp_path: Path) -> None:
     async with filling(tmp_path) as log:
         await fill(log)
+        await settled(log.log)
         with indexed(log.data) as found:
             first = found.page(limit=3)
             second = found.page(limit=3, size=first.size, after=first.after)

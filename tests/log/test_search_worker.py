@@ -25,6 +25,7 @@ from transparency.log.search_worker import (
     Follower,
     SearchWorker,
 )
+from transparency.testing import settled
 
 
 def follower(found: Found) -> Follower:
@@ -35,10 +36,12 @@ async def test_a_step_brings_in_new_entries_and_late_records(tmp_path: Path) -> 
     record = session("late")
     async with filling(tmp_path) as log:
         await log.envelope(record, upload=False)
+        await settled(log.log)
         with indexed(log.data) as found:
             following = follower(found)
             following.step(0.0)
             await log.record(session("new"))
+            await settled(log.log)
             put(log.data, record)
             following.step(100.0)
 

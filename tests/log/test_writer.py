@@ -77,3 +77,16 @@ async def test_what_a_job_raises_reaches_who_asked_for_it(*, in_place: bool) -> 
     began = time.perf_counter()
     assert await writer.run_small(time.perf_counter) >= began
     writer.close()
+
+
+async def test_what_flushes_nothing_does_not_show_that_the_disk_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have the next flush run in place, and the event loop wait for a slow disk every second time."""
+    writer = Writer(in_place=True)
+    monkeypatch.setattr(module, "QUICK_SECONDS", 0.0)
+    await writer.run_small(where)
+    monkeypatch.setattr(module, "QUICK_SECONDS", 10.0)
+
+    assert await writer.run_small(where, flushes=False) != threading.get_ident()
+    assert await writer.run_small(where) != threading.get_ident()
+    assert await writer.run_small(where, flushes=False) == threading.get_ident()
+    writer.close()

@@ -146,7 +146,8 @@ async def served(
     tokens = TokenStore(data / "access.sqlite", **({"clock": token_clock} if token_clock else {}))
     options = ServerSettings(**{"port": 0, "open": True, "slow_after": PATIENCE, **settings})
     try:
-        await log.start()
+        # As `serve` does where there are workers.
+        await log.start(in_place=bool(options.workers))
         async with (
             listening(log, options, tokens, publish=publish, **({"clock": clock} if clock else {})) as (service, url),
             aiohttp.ClientSession(auto_decompress=False) as session,
@@ -166,6 +167,7 @@ class SlowDisk:
         self._append = log.opened.appender.append
         self._turns = threading.Semaphore(0)
         log.opened.appender.append = self._slow  # type: ignore[method-assign]
+        log.sequencer._writer._in_place = False  # the event loop must not wait for what it has to let pass
 
     def _slow(self, *arguments: Any, **options: Any) -> Any:
         assert self._turns.acquire(timeout=PATIENCE)

@@ -18,6 +18,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.log.folder import Folder
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement, parse_entry_id, sign_envelope
+from transparency.testing import settled
 
 
 async def fill(site: Served) -> list[str]:
@@ -28,11 +29,12 @@ async def fill(site: Served) -> list[str]:
     statements = [site.statement(session("s-1")), site.statement(session("s-2", tool="Write")), envelope]
     for each in statements:
         await site.log.register(each)
-    index(site)
+    await index(site)
     return [Statement.from_bytes(each).entry_id for each in statements]
 
 
-def index(site: Served) -> None:
+async def index(site: Served) -> None:
+    await settled(site.log)
     with indexed(site.log.data):
         pass
 
@@ -122,7 +124,7 @@ async def test_pages_go_on_where_the_last_one_ended_and_stay_when_entries_are_ad
     second = await ask(site, f"limit=2&size={first['size']}&after={first['after']}")
 
     await site.log.register(site.statement(session("later")))
-    index(site)
+    await index(site)
 
     assert (indexes(first), indexes(second)) == ([4, 3], [2, 1])
     assert (await ask(site, f"limit=2&size={first['size']}"))["entries"] == first["entries"]
@@ -154,7 +156,7 @@ async def test_siblings_are_found_by_one_of_them_or_by_what_they_sign(site: Serv
     twin = site.statement(b"twice", signer=Salted(site.issuer))
     await site.log.register(statement)
     await site.log.register(twin)
-    index(site)
+    await index(site)
     parsed = Statement.from_bytes(statement)
 
     assert parsed.entry != Statement.from_bytes(twin).entry
@@ -229,7 +231,7 @@ async def raw(site: Served, query: str) -> Reply:
 
 async def test_search_needs_a_token_that_may_read(tmp_path: Path) -> None:
     async with served(tmp_path, open=False) as site:
-        index(site)
+        await index(site)
         read, submit = site.bearer("read"), site.bearer("submit")
 
         assert (await site.get("/search")).status == 401
@@ -250,7 +252,7 @@ async def test_a_damaged_index_stops_searches_and_nothing_else(site: Served) -> 
     assert (await site.get("/search")).status == 503
     assert (await site.post(site.statement(b"still registered"))).status == 201
     assert not site.service.failed.is_set()
-    index(site)
+    await index(site)
     assert indexes(await ask(site, "limit=1")) == [5]
 
 
@@ -261,13 +263,14 @@ async def test_a_size_beyond_the_index_is_503_until_it_caught_up(site: Served) -
     assert (await site.get("/search?size=6")).status == 503
     assert (await ask(site))["lag"] == 1
     assert b"transparency_search_lag 1.0" in (await site.get("/metrics")).body
-    index(site)
+    await index(site)
     assert indexes(await ask(site, "size=6&limit=1")) == [5]
     assert b"transparency_search_lag 0.0" in (await site.get("/metrics")).body
 
 
 async def test_of_an_erased_entry_its_place_is_shown_and_no_more(site: Served) -> None:
     ids = await fill(site)
+    await settled(site.log)
     with indexed(site.log.data) as found:
         found.index.erase(2)
 

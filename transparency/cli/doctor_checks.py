@@ -132,6 +132,10 @@ def _mark(folder: Folder, config: Config, store: Store) -> Finding:
         return Finding("fail", _MARK, str(error))
     if config.watermark.is_relative_to(folder.path):
         return Finding("warn", _MARK, f"{config.watermark} lies in the data folder; move it out")
+    if config.db is None and config.watermark.stat().st_mode & 0o077:
+        return Finding(
+            "warn", _MARK, f"{config.watermark} may be read by others, so nothing is kept in it; chmod it to 600"
+        )
     return Finding("ok", _MARK, f"{config.watermark}, at size {value.size}")
 
 

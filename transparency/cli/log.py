@@ -112,7 +112,7 @@ def fsck(data: Path, watermark: Path | str | None, no_mark: bool, as_json: bool)
         if not report.mark_checked:
             warn("the high-water mark was not looked at: this may be an older copy of the log")
         if any(finding.where == MARK for finding in report.findings):
-            note("a copy whose mark is not at hand is checked with --no-mark")
+            note("--no-mark is for a copy whose mark is not at hand: nobody knows then whether it is the newest")
     if not report.clean:
         raise click.exceptions.Exit(Exit.NEGATIVE)
 

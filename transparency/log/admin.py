@@ -34,6 +34,7 @@ from transparency.log.appender import Clock
 from transparency.log.folder import Folder, Passphrase
 from transparency.log.log import Log, system_clock
 from transparency.log.reading import ReadOnlyAdmin
+from transparency.log.settled import is_behind
 from transparency.statements.statement import entry_id
 
 MAX_FRAME = 8 * 1024 * 1024
@@ -64,8 +65,11 @@ def open_admin(
     """The admin face of the log in *data*. *allow_lost_key* is for the command that replaces the key.
 
     *reading* is for those that change nothing: they also work on a folder that this user cannot write, and need no
-    passphrase.
+    passphrase; and one that lacks what its mark keeps they leave as it is.
     """
+    if reading and is_behind(Folder(data.absolute())):
+        yield ReadOnlyAdmin(Folder(data.absolute()))
+        return
     try:
         log = Log.open(data, watermark=watermark, clock=clock, allow_lost_key=allow_lost_key, passphrase=passphrase)
     except NotLeadingError:

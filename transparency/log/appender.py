@@ -15,11 +15,15 @@ the sequencer's; nobody else holds a reference.
 4. Only then does ``append`` return, and only then can a receipt be released.
 
 A small batch is synced once, not twice (decision 0019): the commit of step 2 is told that it is *kept*, and need not
-survive power loss; step 3 writes the batch itself into the mark's journal, which moves the mark on with it. Power loss
-before step 3 is done: as above, or the batch is gone from both, and nobody has seen it. After: the mark knows of it,
-and start-up brings back from the journal what the store has lost, entry by entry and under the very head that was
-signed (redo.py). The journal begins anew only when a commit that is not kept has returned, with which all before it is
-on the disk.
+survive anything, nor be written at once (decision 0020); step 3 writes the batch itself into the mark's journal, which
+moves the mark on with it. A crash before step 3 is done: as above, or the batch is gone from both, and nobody has seen
+it. After: the mark knows of it, and start-up brings back from the journal what the store lacks, entry by entry and
+under the very head that was signed (redo.py). The journal begins anew only when a commit that is not kept has
+returned, with which all before it is on the disk. That nobody else has taken the store over is asked when the journal
+is synced, not before: whoever takes it over raises the epoch first and reads the journal then. So one of the two sees
+the other: either it finds this batch, which its store has not, and goes no further, or the epoch is found raised here,
+and the batch is not released. So what the store holds and has not written is in the journal, from
+the moment at which anybody can know of it.
 
 Which key signs a head follows from the registered key set and the head's time alone (policy/keyset.py), so an announced
 key takes over by itself, and whoever checks a head later, knows whose it must be.
@@ -75,6 +79,8 @@ class Appender:
         self._time = time
         self._edge = RightEdge.load(tip.size, store.tile)
         self._spent = False
+        # Whether the store may hold a batch that is not written yet: it was kept.
+        self.unsettled = False
         self._signer_at = signer_at
         # Of the batch that was appended last, the hashes of its entries as leaves: its receipts need them again.
         self.newest_leaves: list[bytes] = []
@@ -122,9 +128,11 @@ class Appender:
         if self._mark is not None:
             if kept is not None:
                 self._mark.keep(kept)
+                self._store.check_owned(self._tip.epoch)
             else:
                 self._mark.write(MarkValue(head.size, head.root))
         self._spent = False
+        self.unsettled = kept is not None
         self._edge = edge
         self.newest_leaves = leaves
         self._tip = Tip(head.size, head.root, self._tip.epoch)
@@ -132,6 +140,11 @@ class Appender:
         if signer_at is not None:
             self._signer_at = signer_at
         return head
+
+    def settle(self) -> None:
+        """Have all that was appended in the store, for whoever looks into it from outside."""
+        self._store.settle()
+        self.unsettled = False
 
     def finish(self) -> None:
         """Before the end: have all that was appended in the store for good, and the journal put away."""

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from transparency.errors import LogUnusableError
+from transparency.errors import LogUnusableError, StoreError
 from transparency.log import create
 from transparency.log.access_log import copy_access_log
 from transparency.log.appender import Clock
@@ -29,6 +29,7 @@ from transparency.log.folder import Config, Folder, Passphrase, make_folder, pub
 from transparency.log.log import system_clock
 from transparency.log.mark import Mark, MarkValue, check_outside
 from transparency.log.opening import check_tip, open_log
+from transparency.log.settled import UnsettledError, read_settled
 from transparency.log.sqlite import SqliteStore, connect_for_reading
 from transparency.log.store import Store
 from transparency.log.stores import open_for_reading
@@ -52,6 +53,7 @@ def backup(
     target = make_folder(out.with_name(f".{out.name}.{secrets.token_hex(4)}.new"))
     try:
         if source.database.exists():
+            _wait_for_store(source)
             _copy_database(source.database, target.database)
         create_durably(target.config, source.config.read_bytes(), mode=0o644)
         copy_beside(source, target, with_keys=with_keys)
@@ -138,6 +140,21 @@ def restore_as_new(
     if origin == config.origin:
         raise LogUnusableError("a new log needs another origin than the old one had")
     return create.create_log(data, clock=clock, origin=origin, issuers=policy.issuers, passphrase=passphrase)
+
+
+def _wait_for_store(source: Folder) -> None:
+    """A copy without what the journal alone keeps would lack entries that were acknowledged: it is not made.
+
+    Whatever else is wrong, with the mark or the database, is no reason against a copy: that may be why one is made.
+    """
+    config = Config.read(source.config)
+    try:
+        with contextlib.closing(SqliteStore.for_reading(source.database)) as store:
+            read_settled(source, config.watermark, config.origin, store)
+    except UnsettledError:
+        raise
+    except (LogUnusableError, StoreError):
+        return
 
 
 def _refuse_postgres(folder: Folder) -> None:

@@ -101,6 +101,9 @@ class NodeSequencer:
         else:
             self._inner.enqueue(candidate, self._or_hand_over(candidate, told))
 
+    def flush_at_once(self) -> None:
+        """No disk of ours is quick: it is the database's."""
+
     def enqueue_lot(self, lot: Lot) -> None:
         """Each by itself: what is queued here when the lead is lost is handed over one by one."""
         enqueue_apart(self.enqueue, lot)

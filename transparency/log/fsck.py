@@ -8,24 +8,21 @@ name the generation that was in force at its place.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from transparency.errors import LogUnusableError, StoreError, TransparencyError
-from transparency.log import redo
 from transparency.log.artifacts import ArtifactStore
 from transparency.log.checkpoint_check import check_checkpoints
 from transparency.log.documents import InForce, advance, bootstrap
-from transparency.log.durable import DurableFile
 from transparency.log.erased_check import check_erased
 from transparency.log.folder import Config, Folder
-from transparency.log.mark import Mark, MarkValue
+from transparency.log.mark import MarkValue
 from transparency.log.mark_named import NamedMark
 from transparency.log.opening import check_mark
 from transparency.log.search_check import check_index
+from transparency.log.settled import read_settled
 from transparency.log.store import DOCUMENTS, Kind, Store, StoredEntry
 from transparency.log.stores import open_for_reading, read_mark, shared_mark
 from transparency.merkle.hashing import leaf_hash
@@ -97,32 +94,13 @@ def fsck(
         store.close()
 
 
-class _ReadOnlyFile(DurableFile):
-    """The mark of a log that is looked at only: it may lie on a read-only disk, or be another user's."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _read_file(path: Path, origin: str, store: Store) -> MarkValue:
-    with contextlib.closing(Mark.open(path, origin, _ReadOnlyFile)) as mark:
-        tip = store.tip()
-        if lost := redo.lost(tip, mark.kept):
-            last = lost[-1].after[0] - 1
-            raise LogUnusableError(
-                f"power was lost while it ran: entries {tip.size} to {last} are in the journal of {path} and not in "
-                "the tree. Start the log, which brings them back, and look again"
-            )
-        return mark.value
-
-
 def check_newest(store: Store, folder: Folder, config: Config, place: Path | str) -> MarkValue:
     """That *store* is not behind its mark, nor another tree, or LogUnusableError; gives the mark."""
     shared = shared_mark(folder, config, store)
     if isinstance(place, str):
         value = read_mark(config, place, shared)
     elif shared is None:
-        value = _read_file(place, config.origin, store)
+        value = read_settled(folder, place, config.origin, store)
     else:
         raise LogUnusableError(_not_the_shared(place, shared))
     # The mark may have moved on with a running server; what matters is that it is not ahead of what is stored.

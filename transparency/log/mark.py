@@ -72,6 +72,8 @@ class Mark:
         self._bound_for = bound_for
         self._slots: list[MarkValue | Moved | None] = []
         self._journal = Journal(file, origin)
+        # Why nothing is kept here though there is room, as it was said last.
+        self._trouble = ""
         self._read()
 
     @classmethod
@@ -182,6 +184,7 @@ class Mark:
         """Have a journal, if it can be had: without, every batch is synced in the store and here."""
         try:
             if not self._file.private:
+                self.forget()  # what it kept is in the store for good by now
                 raise PermissionError(errno.EPERM, "others may read it, and it would hold statements; chmod it to 600")
             self._journal.make()
         except OSError as error:
@@ -190,8 +193,21 @@ class Mark:
             self.write(self.value)  # from now on it says so
 
     def can_keep(self, length: int) -> bool:
-        """Whether the journal has room for a batch of this length."""
-        return self._journal.has_room(length)
+        """Whether the journal has room for a batch of this length, and is where a start finds it, and nobody else.
+
+        Asked for each batch: what is kept in a file that was deleted is lost with the process.
+        """
+        if not self._journal.has_room(length):
+            return False
+        trouble = "" if self.is_in_place else "is not the file any more that this log writes: put that one back"
+        if not trouble and not self._file.private:
+            trouble = "may be read by others: chmod it to 600"
+        if trouble and trouble != self._trouble:
+            _logger.error(
+                "%s %s. Until then nothing is kept in it, and a registration takes two flushes", self.path, trouble
+            )
+        self._trouble = trouble
+        return not trouble
 
     def keep(self, batch: Kept) -> None:
         """As :meth:`write`, but that the store may still lose this batch."""

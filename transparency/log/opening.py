@@ -303,6 +303,7 @@ def missing_mark(path: Path, in_database: MarkValue | None) -> LogUnusableError:
     if in_database is None:
         way = (
             "If you moved it, name it with --watermark; if it is lost and you know this copy is the newest, "
+            "which after a kill or a power cut nobody does, "
             "`transparency log restore --from THIS_FOLDER --data NEW_FOLDER --accept-missing-mark` makes one"
         )
     else:

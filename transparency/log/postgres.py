@@ -123,6 +123,13 @@ class PostgresStore(SqlReads):
             run(_HEAD, (head.size, head.root, head.time, head.kid, head.protected, head.signature))
             postgres_intake.remove(run, batch.intake_done)
 
+    def settle(self) -> None:
+        """Nothing is held."""
+
+    def check_owned(self, epoch: int) -> None:
+        if self.tip().epoch != epoch:
+            raise TipMovedError("another writer has taken this log over; this process must stop")
+
     def extend_index(self, upto: int) -> None:
         """Nothing to do: it is part of each commit."""
 

@@ -25,8 +25,8 @@ from transparency.merkle.tiles import RightEdge
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Entry
 
-# A larger batch pays for the syncs of its own: there is little left that it could share.
-LONGEST: Final = 128 * 1024
+# A larger batch pays for syncs of its own, which it shares among many; and would fill the journal after a few.
+LONGEST: Final = 256 * 1024
 # About what stands around the bytes of an entry.
 _AROUND_ENTRY: Final = 128
 _HEAD_TYPES: Final[list[type]] = [int, bytes, bytes, bytes]
@@ -102,12 +102,13 @@ def bring_back(store: Store, journal: Sequence[Kept], admit: Admit) -> None:
             raise LogUnusableError(f"the journal's batch up to size {head.size} does not give the root that was signed")
         admit(entries, head)
         batches.append((entries, tiles, head))
-    for entries, tiles, head in batches:
-        store.commit(Commit(tip, entries, tiles, head))
+    for number, (entries, tiles, head) in enumerate(batches, 1):
+        # All with the last: until that one is there the journal has them, and the start is tried again.
+        store.commit(Commit(tip, entries, tiles, head, kept=number < len(batches)))
         tip = Tip(head.size, head.root, tip.epoch)
     if batches:
         _logger.warning(
-            "brought back from the journal: entries %d to %d, which the store had lost", first, tip.size - 1
+            "brought back from the journal: entries %d to %d, which the store did not have", first, tip.size - 1
         )
 
 

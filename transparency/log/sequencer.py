@@ -8,20 +8,9 @@ Ownership
   batches from here, rows from the intake. While it flushes a batch the next one collects: one client alone waits for
   one flush, thousands share one (gathering.py).
 
-Order of decisions for a batch, at one decision time (the next head's):
-1. A candidate judged under another generation than the current, or whose interval does not hold at that time, goes
-   back to be judged again (:class:`JudgementStaleError`). It was not sequenced.
-2. A document of the service (policy, keys) is checked against the one in force, and ends its batch: what follows it
-   is judged under what it says (REG-21, REG-22). What the service states about itself (operations) is checked against
-   the key set in force and the time, and does not end its batch.
-3. Whoever submits an entry that is waiting or being flushed is told with the first one and shares its fate. An entry
-   that is in the tree already, by the recent table or the digest index, is answered with its place. All of a batch are
-   looked up at once: one query for each would cost more than all else that is done here.
-4. A candidate whose judgement says *unique* is refused if the tree or this batch holds another signature over the
-   same bytes, unless its (r, n-s) twin is among them: a malleated copy must not block the genuine one (LEAF-7).
-5. The (r, n-s) twin of an erased entry is refused: what was erased stays erased (REG-20).
-A lot of statements that were judged alike is decided on as one while none of this can tell one of them from another;
-else it is taken apart, and each is decided on by itself.
+A batch has one decision time, the next head's; what is decided then stands in decisions.py. Whoever submits an entry
+that is waiting or being flushed is told with the first one and shares its fate. All of a batch are looked up at once:
+one query for each would cost more than all else that is done here.
 
 Any failure of the store ends the sequencer: all who wait get :class:`StoreError`, ``failed`` is set, and the service
 stops. It never retries a write whose outcome it does not know.
@@ -31,36 +20,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 from transparency.errors import (
-    GoneError,
-    JudgementStaleError,
     OverloadedError,
-    RefusedError,
     StoreError,
     TransparencyError,
 )
 from transparency.log.appender import Appender
 from transparency.log.candidate import Batch, Candidate, Lot, Place, Standing, Told, enqueue_apart, settled
 from transparency.log.counters import Counters
+from transparency.log.decisions import Decisions
 from transparency.log.gathering import Gathering
 from transparency.log.pending_intake import PendingIntake
 from transparency.log.queue import Queue, Single, Together, Unit
 from transparency.log.recent import Recent
-from transparency.log.store import DOCUMENTS, Kind, NewEntry, Store
+from transparency.log.store import DOCUMENTS, NewEntry, Store
+from transparency.log.upkeep import Upkeep
 from transparency.log.writer import Writer
 from transparency.policy.judge import Judgement
-from transparency.statements.statement import Entry, Statement
-from transparency.statements.twins import twin_entry
+from transparency.statements.receipt import SignedHead
+from transparency.statements.statement import Entry
 
 MAX_BATCH = 2_048
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-# A round through the indexes for so many entries, so many of them between two batches (recent.py).
-INDEX_EVERY = 65_536
-INDEX_AT_ONCE = 512
-INDEX_AFTER_SECONDS = 1.0
 _T = TypeVar("_T")
 
 
@@ -73,25 +58,36 @@ class Keeper(Protocol):
     def give_up(self) -> None: ...
 
 
+class _Taken(NamedTuple):
+    """A batch that is to be appended at a time: what waits for it, its rows, and the tree that it comes onto."""
+
+    units: list[Unit]
+    rows: list[NewEntry]
+    now: int
+    intake_done: list[Entry]
+    last: Candidate | None
+    first: int
+    left: list[bytes | None]
+
+
 class Sequencer:
     def __init__(self, appender: Appender, store: Store, generation: int, writer: Writer | None = None) -> None:
         self._appender = appender
         self._store = store
-        self.generation = generation
         self.counters = Counters()
-        # Whether any erasure stands on the log: only then is it asked whether something erased comes back.
-        self.some_erased = False
-        # Whether any policy has asked for it: only then are the signed bytes of a batch compared.
-        self._some_unique = False
         self.failed: BaseException | None = None
         self._queue = Queue()
         self._recent = Recent()
+        self._decisions = Decisions(store, self._recent, self.find, generation)
         # Filled by the intake, see there; emptied here when a commit removed the row.
         self.pending_intake = PendingIntake()
         self.keeper: Keeper | None = None
         self._work = asyncio.Event()
         self._gathering = Gathering(self._work.set)
         self._writer = writer or Writer()
+        self._upkeep = Upkeep(appender, store, self._recent, self.write, self._write_unsynced, self._work.set)
+        # Whether the task waits for work, and nothing is under way.
+        self._resting = False
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self.on_failure: Callable[[BaseException], None] | None = None
@@ -117,6 +113,24 @@ class Sequencer:
             with contextlib.suppress(StoreError):  # the next start catches up
                 await self.write(self._appender.finish)
         await asyncio.to_thread(self._writer.close)  # it waits for a write that is under way
+
+    @property
+    def generation(self) -> int:
+        """Of the policy in force."""
+        return self._decisions.generation
+
+    @generation.setter
+    def generation(self, generation: int) -> None:
+        self._decisions.generation = generation
+
+    @property
+    def some_erased(self) -> bool:
+        """Whether any erasure stands on the log."""
+        return self._decisions.some_erased
+
+    @some_erased.setter
+    def some_erased(self, some_erased: bool) -> None:
+        self._decisions.some_erased = some_erased
 
     @property
     def waiting(self) -> int:
@@ -175,8 +189,14 @@ class Sequencer:
 
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer's thread; a failure ends the sequencer."""
+        return await self._written(self._writer.run(job))
+
+    async def _write_unsynced(self, job: Callable[[], _T]) -> _T:
+        return await self._written(self._writer.run_small(job, flushes=False))
+
+    async def _written(self, writing: Awaitable[_T]) -> _T:
         try:
-            return await self._writer.run(job)
+            return await writing
         except BaseException as error:
             self.fail(error)
             raise
@@ -186,7 +206,7 @@ class Sequencer:
     def _enqueue(self, unit: Unit, judgement: Judgement, *, patient: bool) -> None:
         self.refuse_if_closed()
         self._queue.put(unit)
-        self._some_unique |= judgement.unique
+        self._decisions.some_unique |= judgement.unique
         self.counters.accepted += len(unit.rows)
         self._gathering.joined(len(self._queue), patient=patient)
 
@@ -198,9 +218,11 @@ class Sequencer:
 
     async def _run(self) -> None:
         try:
-            while True:
+            while self.failed is None:
                 if self.keeper is not None and self.keeper.waiting:
                     await self.keeper.keep_some()
+                if self._upkeep.settle_due:
+                    await self._upkeep.settle()
                 if self._queue and (self._gathering.due or self._stopping):
                     await self._flush_batch()
                     await asyncio.sleep(0)  # a batch may have been committed in place: read what came in meanwhile
@@ -214,50 +236,66 @@ class Sequencer:
     async def _rest(self) -> None:
         """Wait for work. When none comes, the derived indexes catch up: a quiet log is never behind for long."""
         self._work.clear()
-        if not self._recent:
-            await self._work.wait()
-            return
-        # Not wait_for, which takes two more turns of the event loop: a lone client would wait for them.
-        quiet = asyncio.get_running_loop().call_later(INDEX_AFTER_SECONDS, self._work.set)
-        await self._work.wait()
-        quiet.cancel()
-        if not self._has_work() and not self._recent.in_round:
-            self._recent.begin_round(self._appender.tip.size)
-        while self._recent.in_round and not self._has_work():
-            await self._index_some(INDEX_AT_ONCE)
+        with self._upkeep.watching():
+            # Not wait_for, which takes two more turns of the event loop: a lone client would wait for them.
+            self._resting = True
+            try:
+                await self._work.wait()
+            finally:
+                self._resting = False
+        await self._upkeep.catch_up(self._appender.tip.size, self._has_work)
 
     def _has_work(self) -> bool:
         kept = self.keeper is not None and self.keeper.waiting
-        return kept or self._stopping or (bool(self._queue) and self._gathering.due)
+        return kept or self._stopping or self._upkeep.settle_due or (bool(self._queue) and self._gathering.due)
 
     async def _flush_batch(self) -> None:
+        taken = self._take_batch()
+        if taken is None:
+            return
+        head = await self._written(self._writer.run_small(partial(self._append, taken)))
+        if self.failed is None:  # else by another write, or the lead was lost, meanwhile: all were told, and once
+            self._publish(taken, head)
+            await self._upkeep.go_on(len(taken.rows))
+
+    def flush_at_once(self) -> None:
+        """Commit what waits before this returns, if nothing else is under way and the disk is quick.
+
+        For who has nobody else to serve meanwhile: two turns of the event loop less, for a lone client.
+        """
+        if not (self._resting and self._writer.in_place and self._queue and self._gathering.due) or self._stopping:
+            return
+        if self.failed is not None or self._upkeep.settle_due or (self.keeper is not None and self.keeper.waiting):
+            return
+        try:
+            taken = self._take_batch()
+            if taken is not None:
+                self._publish(taken, self._writer.run_in_place(partial(self._append, taken)))
+        except Exception as error:  # noqa: BLE001 - as in the task: whatever it was, nobody may be left waiting
+            self.fail(error)
+            self._work.set()  # the task ends, too
+
+    def _take_batch(self) -> _Taken | None:
         now = self._appender.decision_time()
         batch = self._take(now)
         self._gathering.taken()
         if self._queue:  # a document ended the batch, or it is full
             self._gathering.make_due()
         if not batch:
-            return
-        new = [row for unit in batch for row in unit.rows]
-        done = [row.entry for row in new if row.entry in self.pending_intake] if self.pending_intake else []
+            return None
+        rows = [row for unit in batch for row in unit.rows]
+        done = [row.entry for row in rows if row.entry in self.pending_intake] if self.pending_intake else []
         last = batch[-1].candidate if isinstance(batch[-1], Single) else None
-        signer_at = None if last is None else last.signer_at
-        first, left = self._appender.tip.size, self._appender.left_subtrees()
-        try:
-            head = await self._writer.run_small(
-                lambda: self._appender.append(new, now, signer_at=signer_at, intake_done=done)
-            )
-        except BaseException as error:
-            self.fail(error)
-            raise
-        if self.failed is not None:
-            return  # by another write, or the lead was lost, meanwhile: all of them were told, and are told once
-        self._recent.add(new, first)
-        self._release(batch, Batch(first, head, self._appender.newest_leaves, left), done, last)
-        if len(self._recent) >= INDEX_EVERY and not self._recent.in_round:
-            self._recent.begin_round(head.size)
-        if self._recent.in_round:
-            await self._index_some(max(INDEX_AT_ONCE, 2 * len(new)))  # faster than batches come in
+        return _Taken(batch, rows, now, done, last, self._appender.tip.size, self._appender.left_subtrees())
+
+    def _append(self, taken: _Taken) -> SignedHead:
+        signer_at = None if taken.last is None else taken.last.signer_at
+        return self._appender.append(taken.rows, taken.now, signer_at=signer_at, intake_done=taken.intake_done)
+
+    def _publish(self, taken: _Taken, head: SignedHead) -> None:
+        self._recent.add(taken.rows, taken.first)
+        self._release(taken, Batch(taken.first, head, self._appender.newest_leaves, taken.left))
+        self._upkeep.committed(head.size)
 
     def _take(self, now: int) -> list[Unit]:
         batch: list[Unit] = []
@@ -269,11 +307,11 @@ class Sequencer:
             unit = self._queue.take()
             if isinstance(unit, Together):
                 fits = size + unit.size <= MAX_BATCH_BYTES  # one statement more than fits is little, a lot is not
-                if not fits or not self._stays_together(unit.lot, known, now):
+                if not fits or not self._decisions.stay_together(unit.lot, known, now):
                     self._queue.take_apart(unit)
                     continue
             else:
-                outcome = self._outcome(unit.candidate, known, signed, now)
+                outcome = self._decisions.outcome(unit.candidate, known, signed, now)
                 if outcome is not None:
                     looked_up -= 1
                     self._answer(unit, outcome)
@@ -285,75 +323,17 @@ class Sequencer:
                 break
         return batch
 
-    def _stays_together(self, lot: Lot, known: Collection[Entry], now: int) -> bool:
-        """Whether nothing that is asked of each of a lot can have two answers, and the answer is yes."""
-        if self._some_unique or self.some_erased or not self._holds(lot.judgement, now):
-            return False
-        return not known or not any(new.entry in known for new in lot.rows)
-
-    def _outcome(
-        self, candidate: Candidate, known: Mapping[Entry, int], signed: dict[bytes, set[Entry]], now: int
-    ) -> Standing | TransparencyError | None:
-        """How it ends without a commit; None if it is to be committed. *signed* is what this batch signs."""
-        new = candidate.new
-        if new.entry in known:
-            return Standing(known[new.entry])
-        refusal = self._refusal(candidate, now)
-        if self._some_unique and refusal is None:
-            refusal = self._second(candidate, signed)
-        if self.some_erased and refusal is None:
-            refusal = self._brings_back(new)
-        if self._some_unique and refusal is None:
-            signed.setdefault(new.tbs_digest, set()).add(new.entry)
-        return refusal
-
-    def _holds(self, judgement: Judgement, now: int) -> bool:
-        return judgement.generation == self.generation and judgement.holds_at(now)
-
-    def _refusal(self, candidate: Candidate, now: int) -> TransparencyError | None:
-        if candidate.check is not None:
-            try:
-                candidate.check(now)
-            except TransparencyError as error:
-                return error
-        if candidate.kind in DOCUMENTS:
-            return None  # its place is what was checked
-        if not self._holds(candidate.judgement, now):
-            return JudgementStaleError("the policy or the time has moved on; judge again")
-        return None
-
-    def _second(self, candidate: Candidate, signed: dict[bytes, set[Entry]]) -> TransparencyError | None:
-        """The refusal of a second signature over the same bytes, where the policy wants but one."""
-        if not candidate.judgement.unique:
-            return None
-        tbs = candidate.new.tbs_digest
-        if tbs not in signed and not self._recent.has_signed(tbs) and not self._store.siblings(tbs, 1):
-            return None
-        twin = twin_entry(Statement.from_bytes(candidate.new.statement))
-        if twin is not None and (twin in signed.get(tbs, ()) or self.find(twin) is not None):
-            return None
-        return RefusedError("the policy refuses duplicates: these bytes are registered under another signature")
-
-    def _brings_back(self, new: NewEntry) -> TransparencyError | None:
-        """The refusal of an erased statement in its signature's other form, which whoever has it can write (REG-20)."""
-        twin = twin_entry(Statement.from_bytes(new.statement)) if new.kind is Kind.STATEMENT else None
-        index = self.find(twin) if twin is not None else None
-        row = self._store.entry(index) if index is not None else None
-        if row is None or not row.erased:
-            return None
-        return GoneError(f"this is entry {row.index}, which was erased, with its signature in another form")
-
     def _answer(self, single: Single, outcome: Standing | TransparencyError) -> None:
         self._queue.settled(single)
         single.tell(outcome)
 
-    def _release(self, units: list[Unit], batch: Batch, intake_done: list[Entry], last: Candidate | None) -> None:
-        index, head = batch.first, batch.head
-        for entry in intake_done:
+    def _release(self, taken: _Taken, batch: Batch) -> None:
+        index, head, last = batch.first, batch.head, taken.last
+        for entry in taken.intake_done:
             self.pending_intake.discard(entry)
         if last is not None and last.took_effect is not None:
             last.took_effect(head.size - 1, head)
-        for unit in units:
+        for unit in taken.units:
             self._queue.settled(unit)
             unit.sequenced(index, batch)
             index += len(unit.rows)
@@ -361,17 +341,9 @@ class Sequencer:
         for tell_size in self.on_published:
             tell_size(head.size)
 
-    async def _index_some(self, least: int) -> None:
-        some = self._recent.next_slice(least)
-        await self.write(lambda: self._store.index_some(*some))
-        if some.upto is not None and self._recent.in_round:
-            self._recent.end_round()
-
     async def index_all(self) -> None:
         """Have the derived indexes hold everything that is in the tree now."""
-        upto = self._appender.tip.size
-        await self.write(lambda: self._store.extend_index(upto))
-        self._recent.forget(upto)
+        await self._upkeep.index_all(self._appender.tip.size)
 
     def forget_kept(self) -> None:
         """What the journal holds of statements is overwritten. Run as a write."""

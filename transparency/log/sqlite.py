@@ -1,11 +1,11 @@
 """The embedded store: SQLite in WAL mode with ``synchronous=FULL``, so that a commit that returned is on the disk.
 
-A batch that is kept elsewhere is committed with ``synchronous=NORMAL``: power loss may take it and those behind it, but
-leaves no half of one. The next commit in full syncs the write-ahead log, and so all that came before it.
+A batch that is kept elsewhere waits until others are written, or until somebody looks (sqlite_writing.py).
 
-Three connections: the writer's belongs to the sequencer's thread, the reader's to whoever reads a row, the scanner's to
-who reads many, such as an export: pages of megabytes, in threads, for which the event loop must not wait. SQL is kept
-to what any SQLite binding runs (no cursor attributes): the power-cut tests run this class over a shim of the VFS.
+Three connections: the writer's belongs to the sequencer's thread, and to who writes what is held; the reader's to
+whoever reads a row, the scanner's to who reads many, such as an export: pages of megabytes, in threads, for which the
+event loop must not wait. SQL is kept to what any SQLite binding runs (no cursor attributes): the power-cut tests run
+this class over a shim of the VFS.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from transparency.errors import LogUnusableError, StoreError, TipMovedError
+from transparency.errors import LogUnusableError, StoreError
 from transparency.log import schema, sqlite_checkpoints, sqlite_erasing, sqlite_index, sqlite_tiles
-from transparency.log.sql_reads import INTAKE_COLUMNS, TIP, Row, SqlReads, address_of, intake_of, tip_of
-from transparency.log.sqlite_rows import insert
-from transparency.log.sqlite_transaction import Transaction, unreadable
+from transparency.log.sql_reads import INTAKE_COLUMNS, TIP, Row, SqlReads, intake_of, tip_of
+from transparency.log.sqlite_batches import moved_by_another
+from transparency.log.sqlite_transaction import unreadable
+from transparency.log.sqlite_writing import CHECKPOINT_PAGES, Writing
 from transparency.log.store import Commit, IntakeRow, Tip
 from transparency.statements.statement import Entry
 
 BUSY_MS = 5000
-# 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
-_CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
 _FIND_AT_ONCE = 128
 # A query for each number of entries that are looked up at once, and of rows that go in at once: one that
 # is not kept has to be compiled again, which takes as long as running it.
@@ -88,7 +87,7 @@ class SqliteStore(SqlReads):
             for connection in (self._writer, self._reader, self._scanner):
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute(f"PRAGMA synchronous = {synchronous}")
-            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             for connection in (self._reader, self._scanner):
                 connection.execute("PRAGMA query_only = 1")
             current = schema.is_current(self._reader)
@@ -96,7 +95,7 @@ class SqliteStore(SqlReads):
             raise
         except Exception as error:
             raise LogUnusableError(f"{path} cannot be opened as a log database: {error}") from error
-        self._synchronous = self._syncing = synchronous
+        self._writing = Writing(self._writer, synchronous)
         self._reading, self._scanning = threading.Lock(), threading.Lock()
         self._rounds = sqlite_index.Rounds(self._writer)
         if not current:
@@ -108,57 +107,38 @@ class SqliteStore(SqlReads):
     # -- writes: the sequencer's thread only ---------------------------------------------------------------------
 
     def take_over(self) -> Tip:
-        with self._transaction() as run:
+        with self._writing.transaction() as run:
             run("UPDATE tip SET epoch = epoch + 1")
             # Read before the transaction ends: afterwards it could be a later owner's.
             row = run(TIP).fetchone()
         return tip_of(row)
 
     def commit(self, batch: Commit) -> None:
-        expected, head = batch.expected, batch.head
-        with self._transaction(kept=batch.kept) as run:
-            run(
-                "UPDATE tip SET size = ?, root = ? WHERE size = ? AND root = ? AND epoch = ?",
-                (head.size, head.root, expected.size, expected.root, expected.epoch),
-            )
-            if run("SELECT changes()").fetchone()[0] != 1:
-                raise TipMovedError("another writer has moved the tip of this log; this process must stop")
-            many = self._writer.executemany
-            rows = [
-                (index, entry, int(kind), generation, tbs, statement, address_of(collateral))
-                for index, (entry, kind, generation, tbs, statement, collateral) in enumerate(
-                    batch.entries, expected.size
-                )
-            ]
-            insert(self._writer, "INSERT INTO entries VALUES", rows)
-            collateral = {address_of(new.collateral): new.collateral for new in batch.entries if new.collateral}
-            if collateral:
-                many("INSERT OR IGNORE INTO collateral VALUES (?, ?)", list(collateral.items()))
-            sqlite_tiles.put(self._writer, batch.tiles, expected.size)
-            run(
-                "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?,"
-                " coalesce((SELECT number + 1 FROM heads ORDER BY size DESC LIMIT 1), 0))",
-                (head.size, head.root, head.time, head.kid, head.protected, head.signature),
-            )
-            if batch.intake_done:
-                many("DELETE FROM intake WHERE entry = ?", [(entry,) for entry in batch.intake_done])
+        self._writing.commit(batch)
+
+    def settle(self) -> None:
+        self._writing.settle()
+
+    def check_owned(self, epoch: int) -> None:
+        if self._writing.read("SELECT epoch FROM tip", ()) != [(epoch,)]:
+            raise moved_by_another()
 
     def extend_index(self, upto: int) -> None:
         start = self.indexed_size()
         if start > self.tip().size:
             raise StoreError("the digest index claims more entries than the log has; run `transparency log fsck`")
         if start < upto:
-            with self._transaction():
+            with self._writing.transaction():
                 sqlite_index.extend(self._writer, start, upto)
 
     def index_some(
         self, digests: Sequence[tuple[bytes, int]], siblings: Sequence[tuple[bytes, int]], upto: int | None
     ) -> None:
-        with self._transaction():
+        with self._writing.transaction():
             self._rounds.put(digests, siblings, upto)
 
     def intake_add(self, rows: Sequence[IntakeRow]) -> None:
-        with self._transaction():
+        with self._writing.transaction():
             self._writer.executemany(
                 # A statement that failed may be submitted again and be pending once more.
                 f"INSERT OR REPLACE INTO intake ({INTAKE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)",
@@ -178,7 +158,7 @@ class SqliteStore(SqlReads):
             )
 
     def intake_fail(self, failures: Sequence[tuple[Entry, str]], time: int) -> None:
-        with self._transaction():
+        with self._writing.transaction():
             self._writer.executemany(
                 # The statement itself is not kept: only that, and why, it failed.
                 "UPDATE intake SET failed = ?, failed_at = ?, statement = x'', collateral = x'' WHERE entry = ?",
@@ -186,27 +166,27 @@ class SqliteStore(SqlReads):
             )
 
     def intake_remove(self, entries: Sequence[Entry]) -> None:
-        with self._transaction():
+        with self._writing.transaction():
             self._writer.executemany("DELETE FROM intake WHERE entry = ?", [(entry,) for entry in entries])
 
     def intake_forget(self, failed_before: int) -> None:
-        with self._transaction() as run:
+        with self._writing.transaction() as run:
             run("DELETE FROM intake WHERE failed IS NOT NULL AND failed_at < ?", (failed_before,))
 
     def erase(self, indexes: Sequence[int]) -> None:
-        with sqlite_erasing.overwriting(self._writer), self._transaction() as run:
+        with self._writing.alone(), sqlite_erasing.overwriting(self._writer), self._writing.transaction() as run:
             sqlite_erasing.erase(run, indexes)
 
     def scrub(self) -> str:
-        self._sync(self._synchronous)
-        return sqlite_erasing.scrub(self._writer)
+        with self._writing.alone():
+            return sqlite_erasing.scrub(self._writer)
 
     def note_erased(self, upto: int) -> None:
-        with self._transaction() as run:
+        with self._writing.transaction() as run:
             run("UPDATE erased SET upto = ?", (upto,))
 
     def put_checkpoint(self, size: int, note: bytes, *, witnessed: bool) -> None:
-        with self._transaction() as run:
+        with self._writing.transaction() as run:
             sqlite_checkpoints.put(run, size, note, witnessed=witnessed)
 
     # -- reads ---------------------------------------------------------------------------------------------------
@@ -215,8 +195,8 @@ class SqliteStore(SqlReads):
         return sqlite_tiles.whole(self._all(sqlite_tiles.READ, sqlite_tiles.key(level, index)))
 
     def find(self, entry: Entry) -> int | None:
-        row = self._one(sqlite_index.FIND, (entry,))
-        return row[0] if row else None
+        rows = self._read_all(sqlite_index.FIND, (entry,))
+        return rows[0][0] if rows else None
 
     def find_some(self, entries: Sequence[Entry], *, writing: bool = False) -> dict[Entry, int]:
         found: dict[Entry, int] = {}
@@ -224,17 +204,17 @@ class SqliteStore(SqlReads):
             some = entries[start : start + _FIND_AT_ONCE]
             sql = sqlite_index.find_some(len(some))
             # The reader would have to read its pages anew after every commit, which are not its own.
-            rows = self._of_writer(sql, some) if writing else self._all(sql, some)
+            rows = self._writing.read(sql, some) if writing else self._read_all(sql, some)
             found.update((Entry(entry), index) for entry, index in rows)
         return found
 
     def siblings(self, tbs_digest: bytes, most: int) -> list[tuple[int, Entry]]:
-        rows = self._all(sqlite_index.SIBLINGS, (tbs_digest, most))
+        rows = self._read_all(sqlite_index.SIBLINGS, (tbs_digest, most))
         return [(index, Entry(entry)) for index, entry in rows]
 
     def indexed_size(self) -> int:
-        row = self._one("SELECT size FROM indexed")
-        return int(row[0]) if row else 0
+        rows = self._read_all("SELECT size FROM indexed", ())
+        return int(rows[0][0]) if rows else 0
 
     def intake_pending(self, most_bytes: int, besides: Collection[Entry] = ()) -> list[IntakeRow]:
         others = ",".join("?" * len(besides))
@@ -245,24 +225,12 @@ class SqliteStore(SqlReads):
         for lock, connection in ((self._reading, self._reader), (self._scanning, self._scanner)):
             with lock:
                 connection.close()
-        self._writer.close()
+        self._writing.close()
 
     # -- plumbing ------------------------------------------------------------------------------------------------
 
-    def _transaction(self, *, kept: bool = False) -> Transaction:
-        self._sync("NORMAL" if kept and self._synchronous == "FULL" else self._synchronous)
-        return Transaction(self._writer)
-
-    def _sync(self, synchronous: str) -> None:
-        """How the writer's commits are synced from now on."""
-        if synchronous != self._syncing:
-            try:
-                self._writer.execute(f"PRAGMA synchronous = {synchronous}")
-            except Exception as error:
-                raise StoreError(f"the store cannot begin to write: {error}") from error
-            self._syncing = synchronous
-
     def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        self._writing.settle()
         try:
             with self._reading:
                 row = self._reader.execute(sql, parameters).fetchone()
@@ -271,19 +239,19 @@ class SqliteStore(SqlReads):
         return tuple(row) if row is not None else None
 
     def _all(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        self._writing.settle()
+        return self._read_all(sql, parameters)
+
+    def _read_all(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """What the file holds: of the indexes, which may lag, that is all there is to see."""
         try:
             with self._reading:
                 return list(self._reader.execute(sql, parameters).fetchall())
         except Exception as error:
             raise unreadable(error) from error
 
-    def _of_writer(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
-        try:
-            return list(self._writer.execute(sql, parameters).fetchall())
-        except Exception as error:
-            raise unreadable(error) from error
-
     def _some(self, sql: str, parameters: Sequence[Any], most_bytes: int) -> list[Row]:
+        self._writing.settle()
         rows: list[Row] = []
         size = 0
         try:

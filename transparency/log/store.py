@@ -6,9 +6,12 @@ Contract
    be those expected, else :class:`TipMovedError` and nothing changed. Entry index and head size are unique.
 2. When ``commit``, ``intake_add`` or ``put_checkpoint`` returns, what it wrote survives power loss, and so does all
    that was written before it. When it raises, nobody knows: the caller stops and the log is reopened, which reads the
-   truth. A batch that is *kept*, elsewhere and by who commits it, may be lost to power loss, with those that follow it
-   up to the first write that is not: what is left is then a state that once was.
+   truth. A batch that is *kept*, elsewhere and by who commits it, may be lost, to power loss or with the process, and
+   with it those that follow up to the first write that is not kept: what is left is then a state that once was. It may
+   be held in memory, and its compare-and-swap be made, when something else is written, or read, or by ``settle``.
 3. ``take_over`` raises the epoch. From then on every commit under an older epoch fails: two writers cannot both win.
+   A batch that is kept elsewhere may not be in the store yet: who keeps it asks ``check_owned`` afterwards, and
+   releases it only then. That raises :class:`TipMovedError` when the epoch is another.
 4. The digest and sibling indexes are *derived* from the entries. They may lag behind the tip by what
    ``indexed_size`` says; ``extend_index`` catches up and is safe to repeat: when it returns, everything below *upto*
    survives power loss, kept or not. ``index_some`` puts rows of entries into
@@ -30,8 +33,8 @@ Contract
    if its text is the same, with more or newer signatures, and stays witnessed if it was; another text, or a size below
    the newest, is :class:`StoreError`. Older ones go by the rule of checkpoint_keeping.py. ``checkpoint_covering`` gives
    the smallest *witnessed* one that is larger than an index, ``checkpoints`` those larger than *after*.
-10. Writes come from one thread at a time (the sequencer's). Reads may come from another thread meanwhile. Who could
-   write at this moment may say so (*writing*), and be answered sooner.
+10. Writes are asked for by one thread at a time (the sequencer's). Reads may come from another thread meanwhile, and
+   may write what is held. Who could write at this moment may say so (*writing*), and be answered sooner.
 """
 
 from __future__ import annotations
@@ -135,6 +138,8 @@ class Store(Protocol):
     def take_over(self) -> Tip: ...
     def tip(self) -> Tip: ...
     def commit(self, batch: Commit) -> None: ...
+    def settle(self) -> None: ...
+    def check_owned(self, epoch: int) -> None: ...
     def entry(self, index: int) -> StoredEntry | None: ...
     def entries(self, start: int, stop: int) -> Iterator[StoredEntry]: ...
     def digests(self, start: int, stop: int) -> list[Entry]: ...

@@ -14,6 +14,7 @@ from transparency.log import schema
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.mark_named import NamedMark, check_file, check_same, known, remember
+from transparency.log.settled import wait_for
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Store, Tip
 from transparency.merkle.hashing import EMPTY_ROOT
@@ -91,9 +92,14 @@ def open_to_fill(folder: Folder, db: str | None) -> Store:
 
 
 def open_for_reading(folder: Folder) -> Store:
-    """The store for who looks only."""
-    db = Config.read(folder.config).db if folder.config.exists() else None
-    return SqliteStore.for_reading(folder.database) if db is None else _postgres().for_reading(db)
+    """The store for who looks only. It holds what a running log has acknowledged until now."""
+    config = Config.read(folder.config) if folder.config.exists() else None
+    if config is not None and config.db is not None:
+        return _postgres().for_reading(config.db)
+    store = SqliteStore.for_reading(folder.database)
+    if config is not None:
+        wait_for(folder, config, store)
+    return store
 
 
 def create_store(folder: Folder, db: str | None) -> str | None:

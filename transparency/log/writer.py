@@ -44,15 +44,29 @@ class Writer:
         future.add_done_callback(self._running.discard)
         return await asyncio.wrap_future(future)
 
-    async def run_small(self, job: Callable[[], _T]) -> _T:
-        """A job that takes as long as a flush does."""
+    @property
+    def in_place(self) -> bool:
+        """Whether a small job may run on the event loop's thread now."""
+        return self._in_place and self._quick and self.idle
+
+    async def run_small(self, job: Callable[[], _T], *, flushes: bool = True) -> _T:
+        """A job that takes as long as a flush does. One that *flushes* nothing says nothing of how long that is."""
+        if self.in_place:
+            return self.run_in_place(job, flushes=flushes)
         began = time.perf_counter()
-        if self._in_place and self._quick and self.idle:
-            result = job()
-        else:
-            result = await self.run(job)
-        self._quick = time.perf_counter() - began < QUICK_SECONDS
+        result = await self.run(job)
+        self._note(time.perf_counter() - began, flushes=flushes)
         return result
+
+    def run_in_place(self, job: Callable[[], _T], *, flushes: bool = True) -> _T:
+        """At once, by who has seen that it may be."""
+        began = time.perf_counter()
+        result = job()
+        self._note(time.perf_counter() - began, flushes=flushes)
+        return result
+
+    def _note(self, seconds: float, *, flushes: bool) -> None:
+        self._quick = seconds < QUICK_SECONDS and (self._quick or flushes)
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

@@ -103,10 +103,13 @@ class Hub:
             link.wait((number,), (new,), judgement)
         candidate = Candidate(new, judgement, patient=patient)
         told = partial(self._ended, link, number)
+        sequencer = self._service.log.sequencer
         try:
-            self._service.log.sequencer.enqueue(candidate, told)
+            sequencer.enqueue(candidate, told)
         except TransparencyError as error:
             told(error)
+        else:
+            sequencer.flush_at_once()
 
     def _admitted(self, link: Link, numbers: Sequence[int], client: str, rate: int | None) -> int:
         """How many of them the client may still send; the others are refused."""

@@ -20,13 +20,14 @@ from transparency.log.store import Kind as EntryKind
 from transparency.log.store import NewEntry
 from transparency.policy.judge import Judgement
 from transparency.server.acceptor import Acceptor, address_of
+from transparency.server.access import Client
 from transparency.server.balance import TO_OWNER, Shared
 from transparency.server.connections import LOOK_SECONDS, Connections
 from transparency.server.desk import Desk, drained
 from transparency.server.handing import Kind
 from transparency.server.hub import Hub, Link
 from transparency.server.lean import LeanConnection
-from transparency.server.registrar import RemoteRegistrar, UnderWay
+from transparency.server.registrar import Answered, RemoteRegistrar, UnderWay
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 
 Adopt = Callable[[socket.socket, str, bytes], None]
@@ -53,6 +54,10 @@ class OwnLink(Link):
             self._waiting.pop(number, None)
             self.registrar.heard_receipt(number, receipt)
 
+    def forget(self) -> None:
+        """Nobody waits any more: nothing is taken into the intake for who was told that it failed."""
+        self._waiting.clear()
+
     def hand(self, number: int, new: NewEntry, judgement: Judgement, *, patient: bool) -> None:
         self._hub.take_one(self, number, new, judgement, patient=patient)
 
@@ -76,12 +81,21 @@ class OwnRegistrar(RemoteRegistrar):
         super().__init__(link.take_up, lambda _: False, BODY_MARGIN)
         self._link = link
 
+    def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
+        """At once, and not when all have come that this turn of the event loop brings: nobody else does."""
+        if patient:
+            super().submit(data, client, answered, patient=patient)
+        else:
+            self._work_on([(data, client, answered, patient)])
+            self._flush()
+
     def _flush(self) -> None:
         """What goes wrong would end a worker, and its connections with it. Here it must not leave anybody waiting."""
         try:
             super()._flush()
         except Exception as error:  # noqa: BLE001 - API-8: every error is answered with a problem
             self._asked = []
+            self._link.forget()
             self.lost(error)
 
     def _hand(self, handed: list[tuple[int, UnderWay, Judgement]]) -> None:

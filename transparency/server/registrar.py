@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
 from transparency.log.answers import Accepted
+from transparency.log.gathering import ENOUGH
 from transparency.log.judging import LARGE_RECORD
 from transparency.policy.document import Policy
 from transparency.policy.judge import Judge, Judgement, Opened, conclude
@@ -163,12 +164,15 @@ class RemoteRegistrar:
                     _tell(answered, OverloadedError("too many requests at once; nothing was accepted"))
             else:
                 self._work_on(some)
+                # The patient go together: the owner is not to be woken for each part of them.
+                if len(self._handed) >= ENOUGH or not all(patient for *_, patient in some):
+                    self._flush()
+        self._flush()
 
     def _work_on(self, some: list[_Incoming]) -> None:
         """Read all, judge all, hand all over: each stage finds its own code in the processor's caches."""
         for under_way, judgement in self._conclude(self._open(self._read(some))):
             self._hand_over(under_way, judgement)
-        self._flush()
 
     def _read(self, some: list[_Incoming]) -> list[UnderWay]:
         read = []

@@ -73,6 +73,12 @@ class FaultyStore:
     def commit(self, batch: Commit) -> None:
         self._call("commit", lambda: self._store.commit(batch))
 
+    def settle(self) -> None:
+        self._call("settle", self._store.settle)
+
+    def check_owned(self, epoch: int) -> None:
+        self._call("check_owned", lambda: self._store.check_owned(epoch))
+
     def extend_index(self, upto: int) -> None:
         self._call("extend_index", lambda: self._store.extend_index(upto))
 

@@ -133,3 +133,12 @@ async def running(made: MadeLog) -> AsyncIterator[Log]:
         yield log
     finally:
         await log.stop()
+
+
+async def settled(log: Log) -> None:
+    """Have what *log* has acknowledged in the files of its folder, for who looks there while it runs.
+
+    It is there a moment later anyway (decision 0020). Commands wait for that; who runs in the event loop of the log
+    itself would wait in vain.
+    """
+    await log.sequencer.write(log.opened.appender.settle)

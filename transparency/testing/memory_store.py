@@ -63,6 +63,14 @@ class MemoryStore:
                 self._forget(entry)
             self._tip = Tip(batch.head.size, batch.head.root, self._tip.epoch)
 
+    def settle(self) -> None:
+        """Nothing is held."""
+
+    def check_owned(self, epoch: int) -> None:
+        with self._lock:
+            if self._tip.epoch != epoch:
+                raise TipMovedError("another writer has taken this log over; this process must stop")
+
     def extend_index(self, upto: int) -> None:
         with self._lock:
             for row in self._entries[self._indexed : upto]:
