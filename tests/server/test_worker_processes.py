@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -25,6 +26,9 @@ from transparency.errors import WorkersError
 from transparency.log.log import Log
 from transparency.server import workers as module
 from transparency.statements.statement import Statement, sign_statement
+
+# More than the workers accept in the turns that their loops take to end.
+CROWD = 400
 
 PROGRAM = """
 import asyncio, sys
@@ -176,6 +180,30 @@ async def test_when_the_owner_is_killed_its_workers_end_and_nothing_acknowledged
         assert errors.count(b"a worker stops, because the owner of the log is gone") == 2
         assert b"Traceback" not in errors
     assert await lost(data, mark, service.acknowledged) == []
+
+
+async def test_workers_whose_owner_is_killed_while_a_crowd_waits_at_the_door_end_with_that_one_line(
+    tmp_path: Path,
+) -> None:
+    """A connection that was let in while the loop ended was reported as a task destroyed, with a traceback."""
+    async with running(tmp_path) as (service, _, _, _):
+        await service.until_acknowledged(10)
+        workers = workers_of(service.process.pid)
+        host, port = service.url.removeprefix("http://").split(":")
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        crowd = [socket.create_connection((host, int(port)), PATIENCE) for _ in range(CROWD)]
+        os.kill(service.process.pid, signal.SIGKILL)
+        while runs(service.process.pid):  # noqa: ASYNC110 - another process' doing
+            await asyncio.sleep(0.01)
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        _, errors = await asyncio.wait_for(service.process.communicate(), PATIENCE)
+        for one in crowd:
+            one.close()
+
+        line = b"transparency: a worker stops, because the owner of the log is gone\n"
+        assert (len(workers), errors) == (2, 2 * line)
 
 
 async def test_workers_that_end_before_they_listen_stop_the_service_loudly(

@@ -44,6 +44,10 @@ ACCEPTS_AT_ONCE = 8
 MAX_HANDING = 256
 # And to another worker: beyond it this one serves them itself.
 MAX_PASSING = 64
+# Everybody waits for the owner, who commits, and it for nobody but the disk: when it wakes it is to have a processor
+# at once, and not when a worker has had its turn of some milliseconds (docs/performance.md). By no more than that: what
+# else runs on the machine must not keep workers from theirs.
+NICE = 5
 LOST = 70
 MAX_NAME = 64
 MAX_SOCKETS = 64
@@ -185,6 +189,11 @@ class Worker(asyncio.Protocol):
         self.acceptor.stop()
         await drained(self.desk, self._settings.drain_timeout, lambda: bool(self._handing))
 
+    def close(self) -> None:
+        """Take nothing more from anybody: a connection let in while the loop ends would be left half made."""
+        self.acceptor.stop()
+        asyncio.get_running_loop().remove_reader(self._packets)
+
 
 async def run(settings: ServerSettings, access: Path, stream: int, packets: int, share: Share) -> int:
     loop = asyncio.get_running_loop()
@@ -201,14 +210,18 @@ async def run(settings: ServerSettings, access: Path, stream: int, packets: int,
         loop.add_reader(handing, _listen, worker, handing)
         worker.say_ready()
         counting = asyncio.create_task(_count(worker))
-        await _first(worker.told_to_stop, worker.lost)
-        counting.cancel()
-        if worker.lost.is_set():
-            print("transparency: a worker stops, because the owner of the log is gone", file=sys.stderr)  # noqa: T201
-            return LOST
-        await worker.drain()
-        worker.count()
-        await asyncio.sleep(0)
+        try:
+            await _first(worker.told_to_stop, worker.lost)
+            counting.cancel()
+            if worker.lost.is_set():
+                # One write: every worker says it, and at the same time.
+                sys.stderr.write("transparency: a worker stops, because the owner of the log is gone\n")
+                return LOST
+            await worker.drain()
+            worker.count()
+            await asyncio.sleep(0)
+        finally:
+            worker.close()
     return 0
 
 
@@ -249,6 +262,7 @@ def main() -> None:
     settings = ServerSettings(**given["settings"])
     share = Share(given["balance"], given["place"])
     collect_rarely()
+    os.nice(NICE)
     sys.exit(asyncio.run(run(settings, Path(given["access"]), given["stream"], given["packets"], share)))
 
 
