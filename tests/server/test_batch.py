@@ -18,8 +18,8 @@ from transparency.errors import OverloadedError, RefusedError
 from transparency.server import batch as module
 from transparency.server.access import Client
 from transparency.server.batch import AT_ONCE, MAX_BYTES_UNDER_WAY, MAX_UNDER_WAY, Batch
+from transparency.server.outcome import Answered, Receipted
 from transparency.server.problems import ProblemError
-from transparency.server.registrar import Answered, Receipted
 from transparency.statements.statement import Entry
 
 CLIENT = Client("10.0.0.1", None)
@@ -35,6 +35,7 @@ class Desk:
         self.waiting: list[tuple[bytes, Answered]] = []
         self.seen = 0
         self.most = 0
+        self.ended = 0
 
     def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
         assert client is CLIENT
@@ -44,6 +45,9 @@ class Desk:
         self.most = max(self.most, len(self.waiting))
         if self.at_once:
             self.decide(0)
+
+    def no_more(self) -> None:
+        self.ended += 1
 
     def decide(self, which: int, error: Exception | None = None, *, erased: bool = False) -> None:
         data, answered = self.waiting.pop(which)
@@ -133,6 +137,31 @@ async def test_on_result_is_told_when_the_next_one_has_come_and_not_for_others()
     desk.decide(0)
     await asyncio.sleep(0)
     assert told == [1]
+
+
+@pytest.mark.parametrize("rest", [b"", b"\xd2", b"\xff"], ids=["whole", "cut short", "not CBOR"])
+async def test_where_a_batch_ends_nobody_waits_for_more(rest: bytes) -> None:
+    """Its last statements would wait for others in vain (log/gathering.py)."""
+    desk = Desk()
+    batch = of(desk)
+    batch.feed(statement(0) + rest)
+    before = desk.ended
+    batch.advance()
+    batch.end()
+    batch.end()
+
+    assert (before, desk.ended) == (0, 1)
+
+
+async def test_a_batch_that_was_answered_as_it_came_has_nobody_waiting() -> None:
+    desk = Desk(at_once=True)
+    batch = of(desk)
+    batch.feed(statement(0))
+    batch.advance()
+    batch.results()
+    batch.end()
+
+    assert desk.ended == 0
 
 
 async def test_no_more_are_under_way_than_the_window_has() -> None:

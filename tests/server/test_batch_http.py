@@ -15,6 +15,7 @@ from tests.patience import PATIENCE
 from tests.server.served import Served, parse_raw, served, to_the_end
 from transparency.client.pinning import check_receipt
 from transparency.cose.sequence import item_end
+from transparency.log import gathering
 from transparency.server.chunked import LAST_CHUNK, Body, chunk
 from transparency.statements.receipt import Receipt
 from transparency.statements.statement import Statement
@@ -110,6 +111,13 @@ async def test_results_come_while_statements_are_still_being_sent(serve: Serve) 
         while not body.complete:
             body.feed(await asyncio.wait_for(reader.read(65536), PATIENCE))
         writer.close()
+
+
+async def test_the_last_of_a_batch_do_not_wait_for_others(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "PATIENT_SECONDS", 3600.0)
+    async with serve() as site, asyncio.timeout(PATIENCE):
+        for number in range(3):
+            assert len(await send(site, site.statement(b"%d" % number) + site.statement(b"again %d" % number))) == 2
 
 
 async def test_no_statements_are_no_results(serve: Serve) -> None:

@@ -19,8 +19,9 @@ from transparency.policy.keyset import CHECKPOINTS, OPERATIONS, POLICY, RECEIPTS
 from transparency.server import registrar as module
 from transparency.server.access import Client
 from transparency.server.handing import Kind, Receipts, Said, Sheaf
+from transparency.server.outcome import Outcome, Receipted
 from transparency.server.problems import ProblemError
-from transparency.server.registrar import MAX_JUDGEMENTS, Outcome, Receipted, RemoteRegistrar
+from transparency.server.registrar import MAX_JUDGEMENTS, RemoteRegistrar
 from transparency.statements.statement import Statement, sign_statement
 
 CLIENT = Client("10.0.0.1", None)

@@ -104,6 +104,10 @@ class NodeSequencer:
     def flush_at_once(self) -> None:
         """No disk of ours is quick: it is the database's."""
 
+    def hurry(self) -> None:
+        if self._inner is not None:
+            self._inner.hurry()
+
     def enqueue_lot(self, lot: Lot) -> None:
         """Each by itself: what is queued here when the lead is lost is handed over one by one."""
         enqueue_apart(self.enqueue, lot)

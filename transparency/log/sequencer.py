@@ -187,6 +187,11 @@ class Sequencer:
                 return
         enqueue_apart(self.enqueue, lot)
 
+    def hurry(self) -> None:
+        """Commit what waits, also the patient: nobody is left whom they could wait for."""
+        if self._queue:
+            self._gathering.make_due()
+
     async def write(self, job: Callable[[], _T]) -> _T:
         """Run one write on the writer's thread; a failure ends the sequencer."""
         return await self._written(self._writer.run(job))

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from transparency.cose.sequence import item_end
 from transparency.errors import MalformedError
 from transparency.server.access import Client
+from transparency.server.outcome import Outcome, Receipted
 from transparency.server.problems import ProblemError, problem_of
-from transparency.server.registrar import Outcome, Receipted, Registrar
+from transparency.server.registrar import Registrar
 from transparency.server.unexpected import log_unexpected
 
 MAX_UNDER_WAY = 1_024
@@ -95,8 +96,8 @@ class Batch:
             return
         if len(self._held) > self._at:
             self._give_up(why or ProblemError.malformed("the sequence ends inside a statement"))
-        self._no_more = True
-        self._held.clear()
+        else:
+            self._ended()
 
     def break_off(self, reason: str) -> None:
         """The rest of the body cannot be read."""
@@ -127,9 +128,14 @@ class Batch:
             place.take(error)
 
     def _give_up(self, problem: ProblemError) -> None:
+        self._ended()
+        self._add(0).take(problem)
+
+    def _ended(self) -> None:
         self._no_more = True
         self._held.clear()
-        self._add(0).take(problem)
+        if self._under_way:
+            self._registrar.no_more()
 
     def _add(self, size: int) -> _Place:
         place = _Place(size, self._came)

@@ -14,8 +14,8 @@ from transparency.server import media
 from transparency.server.access import Client, check_issuer
 from transparency.server.access_log import CLIENT, TOKEN
 from transparency.server.batch import Batch
+from transparency.server.outcome import Answered, Receipted, refusal_of
 from transparency.server.problems import ProblemError
-from transparency.server.registrar import Answered, Receipted, refusal_of
 from transparency.server.service import SERVICE, Service
 from transparency.statements.statement import Statement
 
@@ -56,6 +56,9 @@ class LocalRegistrar:
         task = asyncio.ensure_future(self._register(statement, answered))
         self._service.background.add(task)
         task.add_done_callback(self._service.background.discard)
+
+    def no_more(self) -> None:
+        """Nobody waits for others here."""
 
     async def _register(self, statement: Statement, answered: Answered) -> None:
         log = self._service.log

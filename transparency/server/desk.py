@@ -20,8 +20,9 @@ from transparency.server.access import Client, authorise, identify_by
 from transparency.server.balance import Shared
 from transparency.server.connections import Connections
 from transparency.server.limits import RateLimiter
+from transparency.server.outcome import Receipted
 from transparency.server.problems import FIRST_ERROR, ProblemError, jittered, on_the_wire, problem_of
-from transparency.server.registrar import Receipted, Registrar
+from transparency.server.registrar import Registrar
 from transparency.server.settings import BODY_GRACE_SECONDS, ServerSettings
 from transparency.server.tally import Tally
 from transparency.server.tokens import Scope, TokenStore

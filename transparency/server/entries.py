@@ -15,8 +15,8 @@ from transparency.server import media, tiles
 from transparency.server.access import check_issuer
 from transparency.server.access_log import ENTRY, TOKEN
 from transparency.server.forms import StatementForm
+from transparency.server.outcome import refusal_of
 from transparency.server.problems import ProblemError, jittered
-from transparency.server.registrar import refusal_of
 from transparency.server.service import SERVICE, Service, finish, matches, negotiated, preferred, query_number
 from transparency.statements.receipt import with_tlog_proof
 from transparency.statements.statement import Entry, Statement, entry_id, parse_entry_id

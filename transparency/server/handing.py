@@ -33,6 +33,7 @@ class Kind(IntEnum):
     HANDED = 17  # [Sheaf, …]
     ASKED = 18  # [[number, entry], …]: is this entry registered, though it would be refused now?
     COUNTED = 19  # what it has answered since it last said so (server/metrics.py), and for whom it refused
+    NO_MORE = 20  # nil: who is patient has nobody left to wait for
 
 
 class Alike(NamedTuple):

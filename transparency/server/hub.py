@@ -233,6 +233,8 @@ class Link(asyncio.Protocol):
             case Kind.ASKED:
                 for number, entry in cast("list[tuple[int, bytes]]", value):
                     self._hub.find(self, number, Entry(entry))
+            case Kind.NO_MORE:
+                self._hub.service.log.sequencer.hurry()
             case Kind.COUNTED:
                 self._hub.count(cast("list[Any]", value))
             case Kind.READY:

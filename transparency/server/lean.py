@@ -22,8 +22,8 @@ from transparency.server.connections import LEAST_BYTES_PER_SECOND
 from transparency.server.desk import BATCH_ROUTE, ROUTE, Desk
 from transparency.server.lean_batch import LeanBatch
 from transparency.server.lean_head import BEGINNING, END, Head, read_head
+from transparency.server.outcome import Outcome
 from transparency.server.problems import ProblemError, late_body, stopping, unavailable
-from transparency.server.registrar import Outcome
 
 # A larger body is for the owner, who has a budget for those.
 MAX_BODY = 128 * 1024

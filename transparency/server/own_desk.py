@@ -27,7 +27,8 @@ from transparency.server.desk import Desk, drained
 from transparency.server.handing import Kind
 from transparency.server.hub import Hub, Link
 from transparency.server.lean import LeanConnection
-from transparency.server.registrar import Answered, RemoteRegistrar, UnderWay
+from transparency.server.outcome import Answered
+from transparency.server.registrar import RemoteRegistrar, UnderWay
 from transparency.server.settings import BODY_MARGIN, ServerSettings
 
 Adopt = Callable[[socket.socket, str, bytes], None]

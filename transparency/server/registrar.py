@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from transparency.errors import JudgementStaleError, OverloadedError, RefusedError, StoreError, TransparencyError
 from transparency.log.answers import Accepted
@@ -25,9 +25,9 @@ from transparency.policy.keyset import ServiceKeys
 from transparency.policy.operations import reads_as_operation
 from transparency.server.access import Client, check_issuer
 from transparency.server.handing import Alike, Kind, Receipts, Said, Sheaf
+from transparency.server.outcome import Answered, Receipted, bare, refusal_of, tell
 from transparency.server.problems import ProblemError
-from transparency.server.unexpected import log_unexpected
-from transparency.statements.statement import Entry, Statement
+from transparency.statements.statement import Statement
 
 MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
@@ -37,17 +37,6 @@ MAX_TURN_SECONDS = 1.0
 SOON_SECONDS = 60
 
 
-class Receipted(NamedTuple):
-    """Registered, and whether what was registered has been erased since."""
-
-    entry: Entry
-    receipt: bytes
-    erased: bool
-
-
-Outcome = Receipted | Accepted | Exception
-Answered = Callable[[Outcome], None]
-"""Is told how a statement ended, once. It must not raise."""
 Say = Callable[[Kind, object], None]
 
 
@@ -60,21 +49,12 @@ class Registrar(Protocol):
         A call and no future: a callback of the event loop for each would cost more than the answer itself.
         """
 
+    def no_more(self) -> None:
+        """Who was patient until now has nobody left to wait for: a batch ends here."""
+
     @property
     def body_limit(self) -> int:
         """The largest body that a statement may come in."""
-
-
-def refusal_of(refusal: TransparencyError, statement: Statement, limit: int) -> TransparencyError:
-    """What a refused statement is told: beyond the policy's size it is 413, not a matter of its content (LEAF-8)."""
-    if len(statement.normalised) <= limit:
-        return refusal
-    return ProblemError(
-        413,
-        "Content Too Large",
-        f"The policy takes statements of up to {limit} bytes, and this one has more; register a large record as a "
-        "hash envelope (RFC 9995)",
-    )
 
 
 class UnderWay:
@@ -138,7 +118,7 @@ class RemoteRegistrar:
 
     def submit(self, data: bytes, client: Client, answered: Answered, *, patient: bool) -> None:
         if self.bytes_under_way + self._incoming_bytes + len(data) > MAX_UNDER_WAY:
-            _tell(answered, OverloadedError("too many statements are waiting; nothing was accepted"))
+            tell(answered, OverloadedError("too many statements are waiting; nothing was accepted"))
             return
         if not self._incoming:
             loop = asyncio.get_running_loop()
@@ -146,6 +126,10 @@ class RemoteRegistrar:
             loop.call_soon(self._work)
         self._incoming.append((data, client, answered, patient))
         self._incoming_bytes += len(data)
+
+    def no_more(self) -> None:
+        # Behind the turn of the loop that hands over what was submitted before.
+        asyncio.get_running_loop().call_soon(self._say, Kind.NO_MORE, None)
 
     # -- work ----------------------------------------------------------------------------------------------------
 
@@ -161,7 +145,7 @@ class RemoteRegistrar:
             some = incoming[start : start + AT_ONCE]
             if now() - self._since > MAX_TURN_SECONDS:
                 for _, _, answered, _ in some:
-                    _tell(answered, OverloadedError("too many requests at once; nothing was accepted"))
+                    tell(answered, OverloadedError("too many requests at once; nothing was accepted"))
             else:
                 self._work_on(some)
                 # The patient go together: the owner is not to be woken for each part of them.
@@ -181,7 +165,7 @@ class RemoteRegistrar:
                 statement = Statement.from_bytes(data)
                 check_issuer(client.token, statement)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-                _tell(answered, error)
+                tell(answered, error)
             else:
                 read.append(UnderWay(statement, client, answered, patient=patient))
         return read
@@ -200,7 +184,7 @@ class RemoteRegistrar:
             except RefusedError as error:
                 self._ask(under_way, error)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-                _tell(under_way.answered, error)
+                tell(under_way.answered, error)
         return opened
 
     def _conclude(self, opened: list[tuple[UnderWay, Opened]]) -> list[tuple[UnderWay, Judgement]]:
@@ -211,7 +195,7 @@ class RemoteRegistrar:
             except RefusedError as error:
                 self._ask(under_way, error)
             except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-                _tell(under_way.answered, error)
+                tell(under_way.answered, error)
         return judged
 
     def _policy(self) -> Policy:
@@ -243,7 +227,7 @@ class RemoteRegistrar:
         except RefusedError as error:
             self._ask(under_way, error)
         except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-            _tell(under_way.answered, error)
+            tell(under_way.answered, error)
         else:
             self._hand_over(under_way, judgement)
 
@@ -256,7 +240,7 @@ class RemoteRegistrar:
         self._handed.append((number, under_way, judgement))
 
     def _ask(self, under_way: UnderWay, refusal: TransparencyError) -> None:
-        under_way.refusal = _bare(refusal)
+        under_way.refusal = bare(refusal)
         number = self._begin(under_way)
         self._later()
         self._asked.append((number, under_way.statement.entry))
@@ -327,7 +311,7 @@ class RemoteRegistrar:
     def heard_receipt(self, number: int, receipt: bytes) -> None:
         under_way = self._ended(number)
         if under_way is not None:
-            _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased=False))
+            tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased=False))
 
     def heard(self, answers: list[list[Any]]) -> None:
         for number, said, *more in answers:
@@ -346,50 +330,33 @@ class RemoteRegistrar:
         match said:
             case Said.REGISTERED:
                 receipt, erased = more
-                _tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased))
+                tell(under_way.answered, Receipted(under_way.statement.entry, receipt, erased))
             case Said.ACCEPTED:
-                _tell(under_way.answered, Accepted(under_way.statement.entry))
+                tell(under_way.answered, Accepted(under_way.statement.entry))
             case Said.STALE:
                 self._time = max(self._time, more[0])
                 self._judge_again(under_way)
             case Said.UNKNOWN:
                 refusal = under_way.refusal or RefusedError("refused")
-                _tell(under_way.answered, refusal_of(refusal, under_way.statement, self._policy().max_statement_size))
+                tell(under_way.answered, refusal_of(refusal, under_way.statement, self._policy().max_statement_size))
             case Said.PROBLEM:
                 status, title, detail, headers, close = more
-                _tell(under_way.answered, ProblemError(status, title, detail, headers=headers, close=close))
+                tell(under_way.answered, ProblemError(status, title, detail, headers=headers, close=close))
 
     def _judge_again(self, under_way: UnderWay) -> None:
         if under_way.judgements >= MAX_JUDGEMENTS:
-            _tell(under_way.answered, JudgementStaleError("the policy is changing too fast to judge this statement"))
+            tell(under_way.answered, JudgementStaleError("the policy is changing too fast to judge this statement"))
             return
         try:
             self._hand_over(under_way, self._judgement(under_way))
         except RefusedError as error:
             self._ask(under_way, error)
         except Exception as error:  # noqa: BLE001 - whoever waits for it answers it
-            _tell(under_way.answered, error)
+            tell(under_way.answered, error)
 
     def lost(self, why: Exception | None = None) -> None:
         """The owner is gone, or failed: nobody knows what it has kept."""
         under_way, self._under_way = self._under_way, {}
         self.bytes_under_way = 0
         for each in under_way.values():
-            _tell(each.answered, why or StoreError("the owner of the log is gone"))
-
-
-def _bare(error: TransparencyError) -> TransparencyError:
-    """Without where it was raised: those frames hold all that was judged with it, and who holds this one.
-
-    That would be a cycle for each refused statement, and cycles are seldom looked for (server/garbage.py).
-    """
-    error.__cause__ = error.__context__ = error.__traceback__ = None
-    return error
-
-
-def _tell(answered: Answered, outcome: Outcome) -> None:
-    """Whatever goes wrong with one answer is no matter of the others."""
-    try:
-        answered(_bare(outcome) if isinstance(outcome, TransparencyError) else outcome)
-    except Exception as error:  # noqa: BLE001 - as above
-        log_unexpected("an answer", error)
+            tell(each.answered, why or StoreError("the owner of the log is gone"))
