@@ -5,7 +5,8 @@ journal, larger ones in the database and the mark (decision 0019). The load gene
 the machine's cores. Statements are distinct, ES256, about 3 KB. Each level is held against limits measured just
 before it, bare verification and a bare flush of the disk: what else the machine does slows both. *Of CPU* is the share
 of all CPU time, the generator's too, that the same verification takes by itself: what *of limit* would be with every
-core busy and nobody else there.
+core busy and nobody else there. A lone client is held against a floor, too (_floor.py): two signatures, a flush and a
+bare answer.
 
 At the end the server is killed (SIGKILL), the log is opened again, and every receipt that was acknowledged must verify
 against the entry that stands there.
@@ -39,6 +40,7 @@ from benchmarks._common import (
     verify_limit,
     write_figures,
 )
+from benchmarks._floor import FloorServer
 from benchmarks._load import children_of, cpu_of, polite, post, run_load
 from benchmarks._reopened import check_reopened
 from transparency.cose.keys import PrivateKey
@@ -75,6 +77,13 @@ def make_log(folder: Path) -> tuple[PrivateKey, Path]:
     return key, data
 
 
+def floor_time(floor: FloorServer, statements: list[bytes]) -> float:
+    """The median wait of a lone client at the floor."""
+    with polite():
+        load = run_load(floor.port, [post(statement) for statement in statements], 1)
+    return percentile(load.latencies, 0.5)
+
+
 class Server:
     """The log under test, and what its processes have used."""
 
@@ -98,10 +107,13 @@ class Server:
         self.process.wait(30)
 
 
-def measure(server: Server, key: PrivateKey, statements: list[bytes], clients: int, *, batch: bool) -> dict[str, Any]:
+def measure(
+    server: Server, floor: FloorServer, key: PrivateKey, statements: list[bytes], clients: int, *, batch: bool
+) -> dict[str, Any]:
     limit = verify_limit(key, statements)
     verify = verify_cpu(key, statements[:1000])
     flush = flush_time(server.data.parent)
+    lowest = floor_time(floor, statements[:1000]) if clients == 1 and not batch else None
     before = server.cpu()
     with polite():
         if batch:
@@ -116,7 +128,7 @@ def measure(server: Server, key: PrivateKey, statements: list[bytes], clients: i
         "generator": load.cpu * each,
         "verify": verify * 1e6,
     }
-    return {"limit": limit, "flush": flush, "rate": load.rate, "latencies": load.latencies, "cpu": cpu,
+    return {"limit": limit, "flush": flush, "floor": lowest, "rate": load.rate, "latencies": load.latencies, "cpu": cpu,
             "answers": load.answers}  # fmt: skip
 
 
@@ -134,8 +146,16 @@ def report(name: str, clients: int, rounds: list[dict[str, Any]]) -> dict[str, A
         f" {cpu['verify'] / spent:>7.2f}   {split}",
         flush=True,
     )
-    return {"kind": name, "clients": clients, "rate": rate, "of_limit": share, "p50_ms": p50 * 1e3, "p99_ms": p99 * 1e3,
-            "p50_flushes": flushes, "of_cpu": cpu["verify"] / spent, "cpu_us": cpu}  # fmt: skip
+    figures = {"kind": name, "clients": clients, "rate": rate, "of_limit": share, "p50_ms": p50 * 1e3,
+               "p99_ms": p99 * 1e3, "p50_flushes": flushes, "of_cpu": cpu["verify"] / spent, "cpu_us": cpu}  # fmt: skip
+    if rounds[0]["floor"] is not None:
+        floor = statistics.median(one["floor"] for one in rounds)
+        floor_flushes = statistics.median(one["floor"] / one["flush"] for one in rounds)
+        floors = statistics.median(percentile(one["latencies"], 0.5) / one["floor"] for one in rounds)
+        print(f"         floor of a lone client: p50 {floor * 1000:.2f} ms, {floor_flushes:.1f} flushes; "
+              f"the log's p50 is {floors:.1f} of it", flush=True)  # fmt: skip
+        figures |= {"floor_ms": floor * 1e3, "floor_flushes": floor_flushes, "p50_floors": floors}
+    return figures
 
 
 def run(folder: Path, arguments: argparse.Namespace) -> None:
@@ -145,18 +165,19 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     total = arguments.count * len(levels) * arguments.rounds
     print(f"signing {total} statements of {arguments.size} bytes …", flush=True)
     statements = make_statements(total, arguments.size, key)
-    server = Server(folder, arguments.serve_flag)
+    server, floor = Server(folder, arguments.serve_flag), FloorServer(folder)
     acknowledged: dict[bytes, bytes] = {}
     measured: dict[tuple[bool, int], list[dict[str, Any]]] = {level: [] for level in levels}
     try:
         for _ in range(arguments.rounds):
             for batch, clients in levels:
                 share = [statements.pop() for _ in range(arguments.count)]
-                one = measure(server, key, share, clients, batch=batch)
+                one = measure(server, floor, key, share, clients, batch=batch)
                 acknowledged.update(zip(share, one.pop("answers"), strict=True))
                 measured[batch, clients].append(one)
     finally:
         server.kill()
+        floor.kill()
     limit = statistics.median(one["limit"] for rounds in measured.values() for one in rounds)
     flush = statistics.median(one["flush"] for rounds in measured.values() for one in rounds)
     print(interpreter())
