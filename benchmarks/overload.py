@@ -40,7 +40,7 @@ _END = b"\r\n\r\n"
 
 
 class Client:
-    __slots__ = ("began", "got", "number", "sock")
+    __slots__ = ("began", "got", "kept", "number", "sock")
 
     def __init__(self, port: int, number: int) -> None:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -50,6 +50,8 @@ class Client:
         self.number = number
         self.began = 0.0
         self.got = bytearray()
+        # Whether it had an answer before.
+        self.kept = False
 
 
 class Flood:
@@ -63,7 +65,9 @@ class Flood:
         self._clients: dict[int, Client] = {}
         self._idle: deque[Client] = deque()
         self.outcomes: Counter[str] = Counter()
-        self.latencies: list[float] = []
+        # Of those that were registered: over a connection that was there, and from when a new one was asked for.
+        self.kept: list[float] = []
+        self.new: list[float] = []
         self.answers: dict[int, bytes] = {}
         self.offered = 0
         self.sent = 0
@@ -112,7 +116,7 @@ class Flood:
         try:
             client.sock.send(self._requests[client.number])
         except OSError:
-            self._end(client, "ended without an answer")
+            self._end(client, _unanswered(client))
             return False
         self.sent += 1
         return True
@@ -135,7 +139,7 @@ class Flood:
         end = client.got.find(_END)
         if not data or end < 0:
             if not data:
-                self._end(client, "ended without an answer" if client.number >= 0 else "")
+                self._end(client, _unanswered(client) if client.number >= 0 else "")
             return
         head = bytes(client.got[:end])
         at = head.find(b"Content-Length: ")
@@ -145,11 +149,11 @@ class Flood:
         status = head[9:12].decode()
         self.outcomes[status] += 1
         if status == "201":
-            self.latencies.append(time.perf_counter() - client.began)
+            (self.kept if client.kept else self.new).append(time.perf_counter() - client.began)
             self.answers[client.number] = bytes(client.got[end + len(_END) :])
         if status != "201" and b"Retry-After" not in head:
             self.outcomes["turned away without Retry-After"] += 1
-        client.number = -1
+        client.number, client.kept = -1, True
         if b"Connection: close" in head:
             self._end(client, "")
         else:
@@ -160,6 +164,17 @@ class Flood:
             self.outcomes[outcome] += 1
         self._clients.pop(client.sock.fileno(), None)
         client.sock.close()
+
+
+def _unanswered(client: Client) -> str:
+    return f"ended without an answer, {'kept' if client.kept else 'new'} connection"
+
+
+def _waits(name: str, latencies: list[float]) -> str:
+    if not latencies:
+        return f"{name}: none"
+    p50, p99 = percentile(latencies, 0.5) * 1e3, percentile(latencies, 0.99) * 1e3
+    return f"{name}: {len(latencies):,}, p50 {p50:.0f} ms, p99 {p99:.0f} ms, slowest {max(latencies):.1f} s"
 
 
 def memory(pids: list[int]) -> float:
@@ -187,6 +202,7 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
         after = run_load(server.port, [post(statement) for statement in make_statements(500, 2500, key)], 8)
     finally:
         server.kill()
+    latencies = flood.kept + flood.new
     accepted, distinct = flood.outcomes["201"], len(flood.answers)
     offered, sent = flood.offered / arguments.seconds, flood.sent / arguments.seconds
     print(f"offered {flood.offered:,} ({offered:,.0f}/s, {offered / load.rate:.1f} times its capacity); "
@@ -195,8 +211,9 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     print(f"what became of them: {dict(flood.outcomes)}")
     print(f"201 {accepted:,} times: receipts for {distinct:,} statements, and {accepted - distinct:,} times again for "
           f"one that came again ({len(statements):,} statements go round and round)")  # fmt: skip
-    print(f"accepted {accepted / arguments.seconds:,.0f}/s, p50 {percentile(flood.latencies, 0.5) * 1e3:.0f} ms, "
-          f"p99 {percentile(flood.latencies, 0.99) * 1e3:.0f} ms, slowest {max(flood.latencies):.1f} s")  # fmt: skip
+    print(_waits(f"accepted {accepted / arguments.seconds:,.0f}/s, all of them", latencies))
+    print(_waits("  over a connection that was there", flood.kept))
+    print(_waits("  over a new one, from when it was asked for", flood.new))
     print("resident MB of all processes, every few seconds: " + " ".join(f"{value:.0f}" for value in flooding))
     print(f"afterwards, 8 clients: {after.rate:,.0f}/s, p99 {percentile(after.latencies, 0.99) * 1e3:.1f} ms")
     acknowledged = {statements[number]: receipt for number, receipt in flood.answers.items()}
@@ -208,7 +225,7 @@ def run(folder: Path, arguments: argparse.Namespace) -> None:
     figures = {"capacity": load.rate, "seconds": arguments.seconds, "offered": flood.offered, "sent": flood.sent,
                "offered_times_capacity": offered / load.rate, "sent_times_capacity": sent / load.rate,
                "outcomes": dict(flood.outcomes), "statements_acknowledged": distinct, "verify": checked,
-               "p50_ms": percentile(flood.latencies, 0.5) * 1e3, "p99_ms": percentile(flood.latencies, 0.99) * 1e3,
+               "p50_ms": percentile(latencies, 0.5) * 1e3, "p99_ms": percentile(latencies, 0.99) * 1e3,
                "resident_mb": flooding}  # fmt: skip
     write_figures("overload", figures, arguments.json)
 

@@ -74,6 +74,7 @@ def test_another_failure_of_the_store_stays_what_it_was(made: MadeLog) -> None:
         made.open(wrap_store=_Broken)
 
 
+@pytest.mark.sqlite_file  # only such a log keeps a journal, which the next start puts away
 async def test_a_start_without_space_for_the_mark_names_the_mark(made: MadeLog) -> None:
     log = made.open()
     await log.start()
