@@ -228,6 +228,19 @@ async def test_a_stale_judgement_is_made_again_at_the_time_that_the_owner_says_a
     assert second.entry == owner.handed[-1][1].entry
 
 
+async def test_in_a_long_turn_there_are_pauses_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowd at the door would wait for as many turns as it takes to turn it away."""
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    monkeypatch.setattr(module, "PAUSE_EVERY", 4)
+    owner, judged = Owner(), []
+    owner.registrar.in_pause = lambda: judged.append(len(owner.registrar._under_way))
+    owner.submit(*(signed(number) for number in range(9)))
+    await turn()
+
+    assert judged == [4, 8]
+    assert len(owner.handed) == 9
+
+
 async def test_beyond_what_may_be_under_way_one_is_told_to_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = Owner()
     monkeypatch.setattr(module, "MAX_UNDER_WAY", 2 * len(signed(1)) + 10)

@@ -12,6 +12,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import cycle
 from typing import Protocol, cast
 
 from transparency.server.limits import client_of_address
@@ -20,6 +21,11 @@ from transparency.server.problems import on_the_wire, unavailable
 REFUSED_SECONDS = 1.0
 MAX_REFUSED = 256
 REFUSED_AT_ONCE = 256
+MANY_AT_ONCE = 64
+# Answers to those that are turned away, which differ in when to come back.
+REFUSALS = 32
+# What is read of who was turned away: most requests are less.
+REFUSED_BYTES = 64 * 1024
 # Without a free file nothing can be accepted; asking again at once would only burn time.
 OUT_OF_FILES_SECONDS = 0.2
 
@@ -68,7 +74,7 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         for own in sockets:
             self._listening.append(own)
-            loop.add_reader(own, self._accept, own)
+            loop.add_reader(own, self._accept, own, self._at_once)
 
     def stop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -78,8 +84,16 @@ class Acceptor:
         self._listening.clear()
         self._refused.close()
 
-    def _accept(self, listening: socket.socket) -> None:
-        left = self._at_once
+    def look(self) -> None:
+        """Take who waits at the door now, for who has much to do before the loop comes to it.
+
+        More than the loop takes: who has much to do sees to it seldom, and so does every other worker.
+        """
+        for own in list(self._listening):
+            self._accept(own, MANY_AT_ONCE)
+
+    def _accept(self, listening: socket.socket, left: int) -> None:
+        """Until so many are let in, or that many turned away, or nobody is left."""
         for _ in range(max(REFUSED_AT_ONCE, left)):
             try:
                 accepted, peer = listening.accept()
@@ -87,8 +101,8 @@ class Acceptor:
                 return
             except OSError:
                 loop = asyncio.get_running_loop()
-                loop.remove_reader(listening)
-                loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listening)
+                if loop.remove_reader(listening):
+                    loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listening)
                 return
             # Turning away costs little, and whoever waits to be let in where there is no room should know soon.
             left -= self.take(accepted, peer[0])
@@ -111,7 +125,7 @@ class Acceptor:
 
     def _resume(self, listening: socket.socket) -> None:
         if listening in self._listening:
-            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening, self._at_once)
 
     async def _let_in(self, accepted: socket.socket, connection: Admitted) -> None:
         """Over TLS, until the handshake is done."""
@@ -138,27 +152,48 @@ def address_of(accepted: socket.socket) -> str | None:
 
 
 class _Refused:
-    """Connections beyond the limit: told to come back, and closed when they had time to read that, the oldest first."""
+    """Connections beyond the limit: told to come back, and closed when they had time to read that, the oldest first.
+
+    A flood of them is the larger half of what a crowded server does: the answers are made once, with different times
+    to come back after, and one timer serves all.
+    """
 
     def __init__(self) -> None:
-        self._held: deque[socket.socket] = deque()
+        # With when each has had its time.
+        self._held: deque[tuple[float, socket.socket]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        problems = (unavailable("Too many connections; nothing was accepted", 1.0) for _ in range(REFUSALS))
+        self._answers = cycle([on_the_wire(problem) for problem in problems])
 
     def take(self, accepted: socket.socket, *, tls: bool) -> None:
         if not tls:
             with suppress(OSError):
-                accepted.send(on_the_wire(unavailable("Too many connections; nothing was accepted", 1.0)))
+                accepted.send(next(self._answers))
                 accepted.shutdown(socket.SHUT_WR)
-        # Closed with data that nobody read it is reset, and its client might never see the answer.
-        self._held.append(accepted)
+        # Its request may still be under way. Closed before it has come, or unread, the connection is reset, and the
+        # client might never see the answer.
+        loop = asyncio.get_running_loop()
+        self._held.append((loop.time() + REFUSED_SECONDS, accepted))
         if len(self._held) > MAX_REFUSED:
-            self._held.popleft().close()
-        asyncio.get_running_loop().call_later(REFUSED_SECONDS, self._release, accepted)
+            _close(self._held.popleft()[1])
+        if self._timer is None:
+            self._timer = loop.call_later(REFUSED_SECONDS, self._release)
 
     def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         while self._held:
-            self._held.popleft().close()
+            _close(self._held.popleft()[1])
 
-    def _release(self, accepted: socket.socket) -> None:
-        if accepted in self._held:
-            self._held.remove(accepted)
-        accepted.close()
+    def _release(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._held and self._held[0][0] <= loop.time():
+            _close(self._held.popleft()[1])
+        self._timer = loop.call_at(self._held[0][0], self._release) if self._held else None
+
+
+def _close(refused: socket.socket) -> None:
+    with suppress(OSError):
+        refused.recv(REFUSED_BYTES)
+    refused.close()

@@ -33,6 +33,8 @@ MAX_UNDER_WAY = 64 * 1024 * 1024
 MAX_JUDGEMENTS = 32
 AT_ONCE = 32
 MAX_TURN_SECONDS = 1.0
+# In a turn of the loop that has more than this to do, there is a pause after so many.
+PAUSE_EVERY = 4 * AT_ONCE
 # Longer than a statement waits to be sequenced.
 SOON_SECONDS = 60
 
@@ -95,6 +97,8 @@ class RemoteRegistrar:
         self._since = 0.0
         self._handed: list[tuple[int, UnderWay, Judgement]] = []
         self._asked: list[tuple[int, bytes]] = []
+        # Called in the pauses of a long turn: there may be others who want an answer, and be it a refusal.
+        self.in_pause: Callable[[], None] = lambda: None
 
     @property
     def body_limit(self) -> int:
@@ -142,6 +146,8 @@ class RemoteRegistrar:
         incoming, self._incoming, self._incoming_bytes = self._incoming, [], 0
         now = asyncio.get_running_loop().time
         for start in range(0, len(incoming), AT_ONCE):
+            if start and start % PAUSE_EVERY == 0:
+                self.in_pause()
             some = incoming[start : start + AT_ONCE]
             if now() - self._since > MAX_TURN_SECONDS:
                 for _, _, answered, _ in some:

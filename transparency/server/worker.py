@@ -87,6 +87,8 @@ class Worker(asyncio.Protocol):
             share,
         )
         self.acceptor = Acceptor(self._admit, at_once=ACCEPTS_AT_ONCE)
+        # Under a thousand connections a turn takes most of a second, and a crowd at the door would wait for many turns.
+        self._registrar.in_pause = self.acceptor.look
 
     # -- the owner -----------------------------------------------------------------------------------------------
 
