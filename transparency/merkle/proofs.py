@@ -12,11 +12,10 @@ has not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from typing import Final, TypeAlias
 
 from transparency.errors import ProofError
-from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, MAX_SIZE, node_hash
+from transparency.merkle.hashing import EMPTY_ROOT, HASH_SIZE, MAX_SIZE, node_hash, sha256
 
 MAX_RANGES: Final = 1024
 ReadHash: TypeAlias = Callable[[int, int], bytes]

@@ -7,9 +7,9 @@ is remembered under exactly these. A path whose upper part is not byte for byte 
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Final
 
+from transparency.merkle.hashing import sha256
 from transparency.merkle.proofs import root_from_inclusion
 
 STEP: Final = 34

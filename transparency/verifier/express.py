@@ -199,7 +199,7 @@ class Express:
         path = receipt[at:end]
         if path[::STEP] != HASH_HEADS[count] or path[1::STEP] != HASH_SIZES[count]:
             return None
-        return self._climber.root(sha256(b"\x00" + entry).digest(), index, size, path)
+        return self._climber.root(leaf_hash(entry), index, size, path)
 
     def _asked(self, protected: bytes, payload: bytes) -> Asked | None:
         """Whose signature to verify; None where a check could have more to say of header or payload."""
