@@ -13,8 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -27,10 +26,14 @@ EMPTY_ROOT: Final = hashlib.sha256(b"").digest()
 
 
 def _own_sha256() -> Callable[[bytes], _Hash]:
-    for name in ("_sha2", "_sha256"):
-        with suppress(ImportError, AttributeError):
-            own: Callable[[bytes], _Hash] = import_module(name).sha256
-            return own
+    with suppress(ImportError):  # since 3.12
+        from _sha2 import sha256 as own  # type: ignore[import-not-found]  # noqa: PLC0415 - it may not be there
+
+        return cast("Callable[[bytes], _Hash]", own)
+    with suppress(ImportError):
+        from _sha256 import sha256 as own  # type: ignore[import-not-found]  # noqa: PLC0415 - as above
+
+        return cast("Callable[[bytes], _Hash]", own)
     return hashlib.sha256
 
 
