@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
+from tests.log.test_redo import cut_off
 from tests.patience import PATIENCE
-from transparency.errors import StoreError, TipMovedError
+from transparency.errors import LogUnusableError, StoreError, TipMovedError
 from transparency.log.appender import Appender, Identity
 from transparency.log.documents import load_in_force
 from transparency.log.folder import Config, Folder
@@ -21,7 +23,7 @@ from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Commit, Kind, NewEntry
 from transparency.statements.receipt import SignedHead
 from transparency.statements.statement import Statement
-from transparency.testing import MadeLog
+from transparency.testing import MadeLog, running
 
 pytestmark = pytest.mark.sqlite_file  # PostgreSQL's are in tests/log/test_postgres_store.py
 
@@ -159,3 +161,24 @@ def test_a_take_over_behind_the_journal_of_a_batch_fences_it(made: MadeLog, stac
     first.mark.keep = keep_and_lose  # type: ignore[method-assign]
     with pytest.raises(TipMovedError):
         first.append(b"kept, and too late")
+
+
+async def test_what_was_acknowledged_before_a_take_over_that_did_not_see_it_is_told_from_an_older_copy(
+    made: MadeLog,
+) -> None:
+    """Nothing is lost, and a new log would lose it: the message says what to do, and that works."""
+    log = made.open()
+    await log.start(drain=False)
+    before = log.opened.appender.tip.epoch
+    registered = await log.register(made.issuer.sign(b"acknowledged"))
+    with closing(SqliteStore(made.data / "log.sqlite")) as other:  # past every lock, and with no look at the journal
+        other.take_over()
+    await cut_off(log)
+
+    with pytest.raises(LogUnusableError, match=rf"entries 2 to 2 are in the journal, of epoch {before}, .* taken over"):
+        made.open()
+    with closing(sqlite3.connect(made.data / "log.sqlite", isolation_level=None)) as by_hand:
+        by_hand.execute("UPDATE tip SET epoch = ?", (before,))
+    async with running(made) as again:
+        assert again.receipt(registered.index) == registered.receipt
+    assert made.fsck().clean

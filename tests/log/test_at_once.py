@@ -11,7 +11,7 @@ import pytest
 
 from tests.patience import PATIENCE, until
 from transparency.errors import StoreError, TransparencyError
-from transparency.log import upkeep
+from transparency.log import upkeep, writer
 from transparency.log.candidate import Candidate, Place, Sequenced
 from transparency.log.log import Log
 from transparency.statements.statement import Statement
@@ -26,7 +26,8 @@ def made(tmp_path: Path) -> MadeLog:
 
 
 @pytest.fixture
-async def log(made: MadeLog) -> AsyncIterator[Log]:
+async def log(made: MadeLog, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Log]:
+    monkeypatch.setattr(writer, "QUICK_SECONDS", PATIENCE)  # whatever else the disk has to do
     log = made.open()
     await log.start(in_place=True)
     await asyncio.sleep(0)

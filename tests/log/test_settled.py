@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 
 from tests.log.test_redo import crashed, cut_off
 from tests.log.test_sqlite_writing import in_the_file
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from transparency.errors import LogUnusableError, StoreError, TipMovedError
+from transparency.log import settled
 from transparency.log.admin import open_admin
 from transparency.log.backup import backup
+from transparency.log.door import reachable
 from transparency.log.folder import Folder
+from transparency.log.settled import is_behind
 from transparency.log.sqlite import SqliteStore
 from transparency.log.stores import open_for_reading
 from transparency.testing import MadeLog, make_log, running
@@ -51,7 +55,11 @@ async def test_a_log_whose_store_cannot_catch_up_stops(made: MadeLog) -> None:
     await log.stop()
 
 
-async def test_who_looks_from_outside_sees_what_was_acknowledged_before(made: MadeLog) -> None:
+async def test_who_looks_from_outside_sees_what_was_acknowledged_before(
+    made: MadeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled, "UNSERVED_SECONDS", PATIENCE)  # however busy the machine is
+
     def tip() -> int:
         with closing(open_for_reading(Folder(made.data))) as store:
             return store.tip().size
@@ -71,6 +79,34 @@ async def test_no_backup_is_made_of_a_killed_log_until_it_was_started(made: Made
     async with running(made):
         pass
     assert backup(made.data, tmp_path / "copy") == 2 + len(crash.registered)
+
+
+async def test_where_a_server_is_the_wait_is_longer_and_elsewhere_short(
+    made: MadeLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled, "SERVED_SECONDS", 0.0)
+    monkeypatch.setattr(settled, "UNSERVED_SECONDS", PATIENCE)
+    await crashed(made, tmp_path)
+
+    with socket.socket(socket.AF_UNIX) as door, reachable(Folder(made.data).socket) as name:
+        door.bind(name)
+        door.listen()
+        assert not is_behind(Folder(made.data))
+        with pytest.raises(LogUnusableError, match="or stands still"):  # at once, which here is for the served
+            backup(made.data, tmp_path / "copy")
+    Folder(made.data).socket.unlink()
+    assert is_behind(Folder(made.data))
+
+
+async def test_a_directory_in_the_place_of_the_mark_is_no_reason_against_a_backup(
+    made: MadeLog, tmp_path: Path
+) -> None:
+    async with running(made) as log:
+        await log.register(made.issuer.sign(b"one"))
+    made.watermark.unlink()
+    made.watermark.mkdir()
+
+    assert backup(made.data, tmp_path / "copy") == 3
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 8192])

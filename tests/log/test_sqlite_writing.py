@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -244,16 +245,89 @@ def test_nobody_who_reads_waits_for_a_batch_that_is_flushed(path: Path) -> None:
     store.close()
 
 
-class Slow:
-    """A connection by which *happens* comes before each COMMIT that is synced."""
+@pytest.mark.parametrize(
+    "write", [lambda store, batch: store.commit(batch), lambda store, _: WRITES["intake_add"](store)]
+)
+def test_nor_who_comes_while_what_is_held_is_being_written(
+    path: Path, write: Callable[[SqliteStore, Commit], object]
+) -> None:
+    """The one who writes it goes on to a flush, with the same lock."""
+    settling, may_settle, flushing, may_end = (threading.Event() for _ in range(4))
 
-    def __init__(self, connection: Any, happens: Callable[[], None]) -> None:
+    def settles() -> None:
+        settling.set()
+        assert may_settle.wait(PATIENCE)
+
+    def flushes() -> None:
+        flushing.set()
+        assert may_end.wait(PATIENCE)
+
+    store = SqliteStore(path, connect=lambda at: Slow(connect(at), flushes, settles))
+    first, second = batches([3, 2], kept=[True, False])
+    store.commit(first)
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write, store, second)
+        assert settling.wait(PATIENCE)
+        reading = pool.submit(store.head, 3)
+        time.sleep(0.05)  # it has found something held
+        may_settle.set()
+        assert flushing.wait(PATIENCE)
+        assert reading.result(PATIENCE) == first.head
+        assert not writing.done()
+        may_end.set()
+        writing.result(PATIENCE)
+    store.close()
+
+
+def test_a_write_that_could_not_begin_is_tried_again_by_who_comes_next(path: Path) -> None:
+    """Nothing is in doubt: somebody else had the file for a moment."""
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        closing(SqliteStore(path, connect=brief)) as store,
+    ):
+        (batch,) = batches([3])
+        store.commit(batch)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="cannot begin to write: database is locked"):
+            store.newest_head()
+        other.execute("ROLLBACK")
+
+        assert store.newest_head() == batch.head
+
+
+def test_a_write_that_failed_is_named_to_all_who_come_after_it(path: Path) -> None:
+    def fails() -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    store = SqliteStore(path, connect=lambda at: Slow(connect(at), fails, fails))
+    store.commit(batches([3])[0])
+    for _ in range(2):
+        with pytest.raises(StoreError, match="database or disk is full"):
+            store.newest_head()
+    store.close()
+
+
+def brief(path: Path) -> Any:
+    """A connection that does not wait for others."""
+    connection = connect(path)
+    connection.execute("PRAGMA busy_timeout = 1")
+    return connection
+
+
+class Slow:
+    """A connection by which *happens* comes before each COMMIT that is synced, and *settles* before others."""
+
+    def __init__(
+        self, connection: Any, happens: Callable[[], None], settles: Callable[[], None] = lambda: None
+    ) -> None:
         self._connection = connection
         self._happens = happens
+        self._settles = settles
 
     def execute(self, sql: str, *parameters: Any) -> Any:
-        if sql == "COMMIT" and self._connection.execute("PRAGMA synchronous").fetchone() == (2,):
-            self._happens()
+        if sql == "COMMIT":
+            synced = self._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+            (self._happens if synced else self._settles)()
         return self._connection.execute(sql, *parameters)
 
     def __getattr__(self, name: str) -> Any:

@@ -66,7 +66,10 @@ async def test_one_turned_away_can_read_why_although_nobody_read_its_request(mon
             client.sendall(REQUEST)
         full.acceptor.look()
         answers = [answer(client) for client in clients]
+        trouble = [client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) for client in clients]
     full.acceptor.stop()
+
+    assert trouble == [0] * 10
 
     assert all(one.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: " in one for one in answers)
     assert all(b"Too many connections; nothing was accepted" in one for one in answers)
@@ -102,6 +105,14 @@ async def test_a_door_that_is_closed_is_not_looked_at_any_more() -> None:
 
 async def test_without_a_free_file_it_asks_again_later_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OUT_OF_FILES_SECONDS", 0.05)
+    resumed: list[socket.socket] = []
+    resume = Acceptor._resume
+
+    def counted(own: Acceptor, door: socket.socket) -> None:
+        resumed.append(door)
+        resume(own, door)
+
+    monkeypatch.setattr(Acceptor, "_resume", counted)
     full = Full()
     full.open()
     with crowd(full, 1), monkeypatch.context() as patched:
@@ -113,9 +124,10 @@ async def test_without_a_free_file_it_asks_again_later_and_once(monkeypatch: pyt
         async with asyncio.timeout(PATIENCE):
             while not full.asked:  # noqa: ASYNC110 - a count, not an event
                 await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
     full.acceptor.stop()
 
-    assert full.asked == 1
+    assert (full.asked, len(resumed)) == (1, 1)
 
 
 def _no_file(_own: socket.socket) -> tuple[socket.socket, object]:

@@ -241,6 +241,24 @@ async def test_in_a_long_turn_there_are_pauses_for_others(monkeypatch: pytest.Mo
     assert len(owner.handed) == 9
 
 
+async def test_whatever_goes_wrong_in_a_pause_all_are_handed_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    monkeypatch.setattr(module, "PAUSE_EVERY", 4)
+
+    def fails() -> None:
+        raise OSError("no")
+
+    owner = Owner()
+    owner.registrar.in_pause = fails
+    owner.submit(*(signed(number) for number in range(9)))
+    await turn()
+
+    assert len(owner.handed) == 9
+    assert "a pause in a long turn" in caplog.text
+
+
 async def test_beyond_what_may_be_under_way_one_is_told_to_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = Owner()
     monkeypatch.setattr(module, "MAX_UNDER_WAY", 2 * len(signed(1)) + 10)

@@ -25,6 +25,7 @@ from transparency.cose.keys import PrivateKey
 from transparency.errors import WorkersError
 from transparency.log.log import Log
 from transparency.server import workers as module
+from transparency.server.worker import NICE
 from transparency.statements.statement import Statement, sign_statement
 
 # More than the workers accept in the turns that their loops take to end.
@@ -163,6 +164,13 @@ async def test_a_worker_that_is_killed_is_replaced_and_the_service_goes_on(tmp_p
         assert service.process.returncode == 0
         assert errors.count(b"a worker process ended by itself (signal 9); another takes its place") == 1
     assert await lost(data, mark, service.acknowledged) == []
+
+
+async def test_workers_leave_the_processor_to_the_owner(tmp_path: Path) -> None:
+    async with served(tmp_path, workers=2):
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in workers_of(os.getpid())} == {min(own + NICE, 19)}
 
 
 async def test_when_the_owner_is_killed_its_workers_end_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from transparency.errors import (
 from transparency.log import erasure
 from transparency.log.access_log import record_local
 from transparency.log.appender import Clock
+from transparency.log.door import reachable
 from transparency.log.folder import Folder, Passphrase
 from transparency.log.log import Log, system_clock
 from transparency.log.reading import ReadOnlyAdmin
@@ -41,7 +42,6 @@ MAX_FRAME = 8 * 1024 * 1024
 TIMEOUT = 60.0
 _LENGTH = struct.Struct(">I")
 # sun_path holds 108 bytes on Linux, 104 on macOS.
-_MAX_SOCKET_PATH = 100
 _READING = frozenset({"status", "documents"})
 _NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -151,7 +151,7 @@ class AdminServer:
         # Ours is the lock, so a socket that lies here is a dead owner's.
         with contextlib.suppress(FileNotFoundError):
             self._folder.socket.unlink()
-        with _reachable(self._folder.socket) as path:
+        with reachable(self._folder.socket) as path:
             previous = os.umask(0o177)
             try:
                 self._server = await asyncio.start_unix_server(self._serve, path)
@@ -209,7 +209,7 @@ class _SocketAdmin:
 
     def call(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
         try:
-            with _reachable(self._folder.socket) as path, socket.socket(socket.AF_UNIX) as connection:
+            with reachable(self._folder.socket) as path, socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(TIMEOUT)
                 connection.connect(path)
                 connection.sendall(_frame({"operation": operation, **arguments}))
@@ -231,19 +231,6 @@ def _error_of(answer: dict[str, Any]) -> TransparencyError:
     if not (isinstance(kind, type) and issubclass(kind, TransparencyError)) or kind is errors.ServiceRefusedError:
         kind = StoreError
     return kind(message)
-
-
-@contextlib.contextmanager
-def _reachable(path: Path) -> Iterator[str]:
-    """A name for a socket that fits into sun_path, however deep its folder lies."""
-    if len(os.fsencode(path)) < _MAX_SOCKET_PATH or not Path("/proc/self/fd").exists():
-        yield str(path)
-        return
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}/{path.name}"
-    finally:
-        os.close(descriptor)
 
 
 def _frame(value: object) -> bytes:

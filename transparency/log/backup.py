@@ -153,7 +153,7 @@ def _wait_for_store(source: Folder) -> None:
             read_settled(source, config.watermark, config.origin, store)
     except UnsettledError:
         raise
-    except (LogUnusableError, StoreError):
+    except (LogUnusableError, StoreError, OSError):
         return
 
 

@@ -91,6 +91,7 @@ def bring_back(store: Store, journal: Sequence[Kept], admit: Admit) -> None:
     tip = store.tip()
     missing = lost(tip, journal)
     if not missing:
+        _check_not_taken_over(tip, journal)
         return
     first = tip.size
     edge = RightEdge.load(tip.size, store.tile)
@@ -110,6 +111,18 @@ def bring_back(store: Store, journal: Sequence[Kept], admit: Admit) -> None:
         _logger.warning(
             "brought back from the journal: entries %d to %d, which the store did not have", first, tip.size - 1
         )
+
+
+def _check_not_taken_over(tip: Tip, journal: Sequence[Kept]) -> None:
+    """Refuse a store that somebody has taken over before it had what the journal keeps (decision 0020, two writers)."""
+    for kept in journal:
+        if kept.before == (tip.size, tip.root) and kept.epoch < tip.epoch:
+            raise LogUnusableError(
+                f"entries {tip.size} to {journal[-1].after[0] - 1} are in the journal, of epoch {kept.epoch}, and the "
+                f"store was taken over, in epoch {tip.epoch}, before it had them: two processes ran this log at once, "
+                "and no lock kept the second out. Start none, keep folder and mark as they are, and see 'epoch' in "
+                "docs/operate.md"
+            )
 
 
 def recover(

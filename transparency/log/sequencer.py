@@ -188,7 +188,10 @@ class Sequencer:
         enqueue_apart(self.enqueue, lot)
 
     def hurry(self) -> None:
-        """Commit what waits, also the patient: nobody is left whom they could wait for."""
+        """Commit what waits, also the patient: one who sent some of them sends no more.
+
+        Others' go with them: whose they are the queue does not know, and a commit that is not full costs little.
+        """
         if self._queue:
             self._gathering.make_due()
 

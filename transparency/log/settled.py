@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import time
 from pathlib import Path
 from typing import Final
 
 from transparency.errors import LogUnusableError, TransparencyError
 from transparency.log import redo
+from transparency.log.door import is_served
 from transparency.log.durable import DurableFile
 from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
@@ -50,7 +50,7 @@ def read_settled(folder: Folder, path: Path, origin: str, store: Store) -> MarkV
         while lost := redo.lost(tip := store.tip(), mark.kept):
             now = time.monotonic()
             if until is None:
-                until = now + (SERVED_SECONDS if _is_served(folder) else UNSERVED_SECONDS)
+                until = now + (SERVED_SECONDS if is_served(folder) else UNSERVED_SECONDS)
             if now >= until:
                 last = lost[-1].after[0] - 1
                 raise UnsettledError(
@@ -69,7 +69,7 @@ def is_behind(folder: Folder) -> bool:
     """
     with contextlib.suppress(TransparencyError, OSError):  # what is wrong is said by who opens it
         config = Config.read(folder.config)
-        if config.db is None and not _is_served(folder):
+        if config.db is None and not is_served(folder):
             with (
                 contextlib.closing(SqliteStore.for_reading(folder.database)) as store,
                 contextlib.closing(Mark.open(config.watermark, config.origin, _ReadOnlyFile)) as mark,
@@ -88,13 +88,3 @@ def wait_for(folder: Folder, config: Config, store: Store) -> None:
         _logger.warning("%s; until then this is about what is there", error)
     except (TransparencyError, OSError):
         return  # what is wrong with a mark is said by who asks for it
-
-
-def _is_served(folder: Folder) -> bool:
-    """Whether a server listens at the folder's door. Who may not knock does not know."""
-    with socket.socket(socket.AF_UNIX) as door:
-        try:
-            door.connect(str(folder.socket))
-        except OSError:  # also a path that is longer than such a name may be
-            return False
-    return True

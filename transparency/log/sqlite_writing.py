@@ -10,7 +10,8 @@ Invariant: what is held goes on from the tip in the file, one batch after the ot
 knows what is in the file: then nothing is written any more (contract 2), and a start brings it back from where it is
 kept.
 
-Owner: whoever holds the lock. That is the sequencer's thread, or one that reads and finds something held.
+Owner: whoever holds the lock. That is the sequencer's thread, or one that reads and finds something held. It is held
+through a flush: a reader who has to wait looks again and again whether there is still something for it to do.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from transparency.log.store import Commit
 
 # 8 MB, as SQLite's own default is for pages of that time: who commits does the checkpoint, and others wait for it.
 CHECKPOINT_PAGES = 8 * 1024 * 1024 // schema.PAGE_SIZE
+# How often a reader looks whether somebody else has written what it waits for.
+LOOK_SECONDS = 0.001
 _FULL = "FULL"
 _NORMAL = "NORMAL"
 
@@ -39,7 +42,8 @@ class Writing:
         # Again by the same thread: what writes may ask first how far it has got.
         self._lock = threading.RLock()
         self._held: list[Commit] = []
-        self._failed = False
+        # What went wrong when what is held was being written.
+        self._failed: BaseException | None = None
 
     def commit(self, batch: Commit) -> None:
         with self._lock:
@@ -54,11 +58,17 @@ class Writing:
                 self._write([batch], self._synchronous)
 
     def settle(self) -> None:
-        """Write what is held. For any thread."""
-        if self._held:  # looked at without the lock: a batch that was committed before is seen
-            with self._lock:
-                if self._held:
-                    self._write(self._held, _NORMAL)
+        """Write what is held. For any thread.
+
+        Who has the lock may be at it, and flush another batch behind it: nobody waits for that here.
+        """
+        while self._held:  # looked at without the lock: a batch that was committed before is seen
+            if self._lock.acquire(timeout=LOOK_SECONDS):
+                try:
+                    if self._held:
+                        self._write(self._held, _NORMAL)
+                finally:
+                    self._lock.release()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Callable[..., Any]]:
@@ -84,25 +94,31 @@ class Writing:
 
     def close(self) -> None:
         with self._lock:
-            if not self._failed:
+            if self._failed is None:
                 with contextlib.suppress(TransparencyError):  # it is kept, and the next start brings it back
                     self.settle()
             self._connection.close()
 
     def _write(self, batches: Sequence[Commit], synchronous: str) -> None:
         self._refuse_if_failed()
+        begun = False
         try:
             self._sync(synchronous)
             with Transaction(self._connection):
+                begun = True
                 sqlite_batches.write(self._connection, batches)
-        except BaseException:
-            self._failed = bool(self._held)
+        except BaseException as error:
+            # What has not begun is not in doubt: it is held still, and who comes next tries again.
+            if begun and self._held:
+                self._failed = error
             raise
         self._held = []
 
     def _refuse_if_failed(self) -> None:
-        if self._failed:
-            raise StoreError("an earlier write failed in doubt; restart the log to read what was kept")
+        if self._failed is not None:
+            raise StoreError(
+                f"an earlier write failed ({self._failed}); restart the log to read what was kept"
+            ) from self._failed
 
     def _sync(self, synchronous: str) -> None:
         """How commits are synced from now on."""

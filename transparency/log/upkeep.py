@@ -21,7 +21,7 @@ from transparency.log.store import Store
 INDEX_EVERY = 65_536
 INDEX_AT_ONCE = 512
 INDEX_AFTER_SECONDS = 1.0
-# For no longer than this is a batch in the journal and not in the store: others read the store, too.
+# After this it is a batch's turn to be written that is in the journal and not in the store: others read that, too.
 SETTLE_AFTER_SECONDS = 0.1
 
 Write = Callable[[Callable[[], None]], Awaitable[None]]

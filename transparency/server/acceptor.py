@@ -93,7 +93,7 @@ class Acceptor:
             self._accept(own, MANY_AT_ONCE)
 
     def _accept(self, listening: socket.socket, left: int) -> None:
-        """Until so many are let in, or that many turned away, or nobody is left."""
+        """Until *left* are let in, or nobody is left, or ``REFUSED_AT_ONCE`` were taken, most of them turned away."""
         for _ in range(max(REFUSED_AT_ONCE, left)):
             try:
                 accepted, peer = listening.accept()

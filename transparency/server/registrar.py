@@ -27,6 +27,7 @@ from transparency.server.access import Client, check_issuer
 from transparency.server.handing import Alike, Kind, Receipts, Said, Sheaf
 from transparency.server.outcome import Answered, Receipted, bare, refusal_of, tell
 from transparency.server.problems import ProblemError
+from transparency.server.unexpected import log_unexpected
 from transparency.statements.statement import Statement
 
 MAX_UNDER_WAY = 64 * 1024 * 1024
@@ -147,7 +148,7 @@ class RemoteRegistrar:
         now = asyncio.get_running_loop().time
         for start in range(0, len(incoming), AT_ONCE):
             if start and start % PAUSE_EVERY == 0:
-                self.in_pause()
+                self._pause()
             some = incoming[start : start + AT_ONCE]
             if now() - self._since > MAX_TURN_SECONDS:
                 for _, _, answered, _ in some:
@@ -158,6 +159,12 @@ class RemoteRegistrar:
                 if len(self._handed) >= ENOUGH or not all(patient for *_, patient in some):
                     self._flush()
         self._flush()
+
+    def _pause(self) -> None:
+        try:
+            self.in_pause()
+        except Exception as error:  # noqa: BLE001 - those who are left are answered all the same
+            log_unexpected("a pause in a long turn", error)
 
     def _work_on(self, some: list[_Incoming]) -> None:
         """Read all, judge all, hand all over: each stage finds its own code in the processor's caches."""
