@@ -92,6 +92,17 @@ async def test_the_process_follows_a_running_log_and_ends_with_it(
         assert process.returncode == 0
 
 
+async def test_a_process_whose_server_is_gone_ends_though_it_is_far_behind(tmp_path: Path) -> None:
+    """The next server has one of its own, on the same file: this one would go on until it had caught up."""
+    async with filling(tmp_path) as log:
+        await log.record(session("nobody asks for it"))
+        command = [sys.executable, "-m", "transparency.log.search_worker", str(log.data)]
+        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+        code = await asyncio.wait_for(process.wait(), PATIENCE)
+        with SearchIndex(Folder(log.data).search) as index:
+            assert (code, index.indexed()) == (0, 0)
+
+
 async def test_a_process_that_was_killed_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transparency.log.search_worker.RESTART_SECONDS", (0.01, 1.0))
     async with filling(tmp_path) as log:

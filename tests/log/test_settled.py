@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import socket
 from collections.abc import Callable
@@ -149,6 +150,25 @@ async def test_who_only_looks_at_a_copy_of_a_killed_log_leaves_the_journal_to_th
     async with running(made) as log:
         for each in crash.registered:
             assert log.receipt(each.index) == each.receipt
+
+
+async def test_a_mark_that_somebody_cut_short_is_seen_and_filled_again(
+    made: MadeLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a kill would lose all that it kept since, and the next start be refused."""
+    log = made.open()
+    await log.start(drain=False)
+    await log.register(made.issuer.sign(b"one"))
+    whole = made.watermark.stat().st_size
+    os.truncate(made.watermark, 0)
+    registered = [await log.register(made.issuer.sign(payload)) for payload in (b"two", b"three", b"four")]
+
+    assert caplog.text.count("was cut short by somebody") == 1
+    assert made.watermark.stat().st_size == whole
+    await cut_off(log)
+    async with running(made) as again:
+        for each in registered:
+            assert again.receipt(each.index) == each.receipt
 
 
 TAKEN_AWAY: dict[str, Callable[[Path], object]] = {

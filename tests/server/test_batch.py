@@ -153,6 +153,22 @@ async def test_where_a_batch_ends_nobody_waits_for_more(rest: bytes) -> None:
     assert (before, desk.ended) == (0, 1)
 
 
+async def test_a_body_that_breaks_off_between_two_statements_is_not_taken_for_whole() -> None:
+    """The client meant to send more, and would take so many receipts for all."""
+    refused: list[ProblemError] = []
+    desk = Desk(at_once=True)
+    batch = of(desk, refused)
+    batch.feed(statement(0))
+    batch.advance()
+    batch.end(whole=False)
+    receipt, problem = items(batch.results())
+
+    assert number_of(receipt) == 0
+    assert problem[-2] == "the body breaks off before its end"
+    assert [one.status for one in refused] == [400]
+    assert batch.done
+
+
 async def test_a_batch_that_was_answered_as_it_came_has_nobody_waiting() -> None:
     desk = Desk(at_once=True)
     batch = of(desk)

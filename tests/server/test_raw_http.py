@@ -49,6 +49,14 @@ async def test_a_request_that_cannot_be_parsed_is_400_in_cbor(
     assert caplog.records == []
 
 
+async def test_a_transfer_coding_that_nobody_undoes_is_501(site: Served) -> None:
+    """RFC 9112 §6.1: what came would be taken for what was sent."""
+    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(site.statement()), site.statement())
+    reply = parse_raw(await site.raw(HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + body))
+
+    assert (reply.status, reply.title) == (501, "Not Implemented")
+
+
 async def test_a_truncated_body_is_400_if_the_sender_still_listens(site: Served) -> None:
     """API-8: the sender ended its side inside the body; it is told, and nothing is registered."""
     statement = site.statement()

@@ -6,7 +6,9 @@ import contextlib
 import socket
 from pathlib import Path
 
-from transparency.server.balance import Balance, Share
+import pytest
+
+from transparency.server.balance import TO_OWNER, Balance, Share
 from transparency.server.registrar import PAUSE_EVERY
 from transparency.server.settings import ServerSettings
 from transparency.server.tokens import TokenStore
@@ -36,3 +38,27 @@ async def test_in_the_pauses_of_a_long_turn_it_sees_to_its_door(tmp_path: Path) 
 
         assert client.recv(4096).startswith(b"HTTP/1.1 503 ")  # and the loop had no turn meanwhile
         worker.close()
+
+
+async def test_when_the_owner_is_gone_connections_for_it_end_without_a_word_each(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker says once that it stops, and why. Hundreds may be on their way to the owner then."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    with (
+        contextlib.closing(Balance(1)) as balance,
+        contextlib.closing(TokenStore(tmp_path / "access.sqlite")) as tokens,
+        ours,
+    ):
+        worker = Worker(ServerSettings(open=True), tokens, ours, Share(balance.descriptor, balance.enter()))
+        theirs.close()
+        ends = [socket.socketpair() for _ in range(3)]
+        for mine, _ in ends:
+            assert worker.desk.hand_over(mine.detach(), b"GET / HTTP/1.1", TO_OWNER)
+
+        for _, client in ends:
+            client.settimeout(5.0)
+            assert client.recv(1) == b""
+            client.close()
+    assert caplog.records == []

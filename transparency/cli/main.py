@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -124,7 +125,8 @@ def _fail(error: Exception, words: Sequence[str]) -> NoReturn:
         click.echo(redacted("".join(traceback.format_exception(error))), err=True)
     failure: Failure = describe(error)
     flags = words[: words.index("--")] if "--" in words else words
-    click.echo(failure.to_json() if "--json" in flags else failure.line(), err=True)
+    with contextlib.suppress(OSError):  # who cannot be told why is told by the code
+        click.echo(failure.to_json() if "--json" in flags else failure.line(), err=True)
     sys.exit(failure.code)
 
 

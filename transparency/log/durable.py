@@ -35,6 +35,10 @@ class DurableFile:
         """Whether nobody but its owner may read it."""
         return not os.fstat(self._descriptor).st_mode & 0o077
 
+    @property
+    def length(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
     def is_at(self, path: Path) -> bool:
         """Whether *path* still names this file: it may have been deleted, or another put in its place."""
         try:

@@ -111,6 +111,16 @@ class Journal:
         """Nothing more is appended."""
         self._used = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its place is there, as far as it is in use: somebody may have cut the file short."""
+        return not self._used or self._file.length >= BEGIN + CAPACITY
+
+    def mend(self) -> None:
+        """Fill its place again. All that it held is in the store for good; it may raise OSError."""
+        if not self.is_whole:
+            self._fill(CAPACITY)
+
     def begin_anew(self) -> None:
         """All that it holds is in the store for good."""
         self.kept, self.last, self._at = [], None, 0

@@ -163,6 +163,10 @@ class Mark:
         sizes = [slot.size if isinstance(slot, MarkValue) else -1 for slot in self._slots]
         self._put(sizes.index(min(sizes)), value)
         self._journal.begin_anew()
+        try:
+            self._journal.mend()
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     @property
     def is_in_place(self) -> bool:
@@ -202,6 +206,8 @@ class Mark:
         trouble = "" if self.is_in_place else "is not the file any more that this log writes: put that one back"
         if not trouble and not self._file.private:
             trouble = "may be read by others: chmod it to 600"
+        if not trouble and not self._journal.is_whole:
+            trouble = "was cut short by somebody: it is filled again with the next commit"
         if trouble and trouble != self._trouble:
             _logger.error(
                 "%s %s. Until then nothing is kept in it, and a registration takes two flushes", self.path, trouble

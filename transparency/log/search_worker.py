@@ -120,6 +120,7 @@ def main(data: Path) -> None:
         courtesy = Courtesy()
 
         def let_pass() -> None:
+            _rest(0.0)  # also in the middle of a long way behind a log: the next server has a worker of its own
             while courtesy.waits(time.monotonic(), store.tip().size):
                 _rest()
 
@@ -134,9 +135,9 @@ def main(data: Path) -> None:
                 _rest()
 
 
-def _rest() -> None:
+def _rest(seconds: float = POLL_SECONDS) -> None:
     """Raises EOFError when the server has gone."""
-    ready, _, _ = select.select([0], [], [], POLL_SECONDS)
+    ready, _, _ = select.select([0], [], [], seconds)
     if ready and not os.read(0, _WORDS):
         raise EOFError
 

@@ -90,11 +90,16 @@ class Batch:
             self._at = end
         return True
 
-    def end(self, why: ProblemError | None = None) -> None:
-        """No more of the body comes. *why*, if that is not the client's doing, is what a statement cut by it gets."""
+    def end(self, why: ProblemError | None = None, *, whole: bool = True) -> None:
+        """No more of the body comes. *why*, if that is not the client's doing, is what a statement cut by it gets.
+
+        Of a body that is not *whole* nobody knows what else it had, also where it breaks off between two statements.
+        """
         if self._no_more:
             return
-        if len(self._held) > self._at:
+        if not whole and len(self._held) == self._at:
+            self._give_up(why or ProblemError.malformed("the body breaks off before its end"))
+        elif len(self._held) > self._at:
             self._give_up(why or ProblemError.malformed("the sequence ends inside a statement"))
         else:
             self._ended()

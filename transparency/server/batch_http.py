@@ -121,7 +121,7 @@ class _Exchange:
             await asyncio.sleep(0)
             return
         if self._complete and not batch.full:
-            batch.end(self._why)
+            batch.end(self._why, whole=self._why is None)
         if not batch.done and not self._came.is_set():
             await self._wait()
 

@@ -172,6 +172,9 @@ def _check_head(request: web.Request, limit: int | None, words: str, codings: Co
     length = request.content_length
     if length is None and "Transfer-Encoding" not in request.headers:
         raise ProblemError(411, "Length Required", "The request needs a body with a Content-Length or chunked framing")
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        # RFC 9112 §6.1. The parser passes over what stands before "chunked".
+        raise ProblemError(501, "Not Implemented", "The only Transfer-Encoding here is chunked", close=True)
     if length is not None and limit is not None and length > limit:
         raise too_large(limit, words)
     encoding = request.headers.get("Content-Encoding", IDENTITY)

@@ -106,7 +106,7 @@ class LeanBatch:
         elif not self._waiting and not self._batch.full and (self._body.complete or self._cut):
             if self._body.broken:
                 self._batch.break_off(self._body.broken)
-            self._batch.end(self._why)
+            self._batch.end(self._why, whole=self._body.complete)
         if self._batch.done and self._connection.writable:
             self._end()
             return

@@ -179,7 +179,9 @@ class Worker(asyncio.Protocol):
             except BlockingIOError:
                 loop.add_writer(self._packets, self._hand_on)
                 return
-            except OSError as error:  # the owner is gone, or would never take so large a packet
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the owner is gone: that is said once, for all of them
+            except OSError as error:  # it would never take so large a packet
                 log_unexpected("handing a connection over", error)
             # The owner has its own now.
             os.close(descriptor)
