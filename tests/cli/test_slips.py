@@ -7,15 +7,12 @@ import secrets
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ISS, Run, running, serving, shell
-from tests.patience import PATIENCE
 from transparency.cli.redaction import redacted
 from transparency.cose.keys import PrivateKey
 from transparency.log.folder import Config
@@ -390,13 +387,3 @@ def test_a_word_in_place_of_a_number_is_told_that_a_number_is_wanted(run: Run, w
 
     assert result.exit_code == 64
     assert "'abc' is not a whole number" in result.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_who_cannot_be_told_why_still_gets_the_exit_code(folder: Path) -> None:
-    """A service manager goes by it, and its journal may be what has no space."""
-    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
-        command = [sys.executable, "-m", "transparency", "log", "status", "--data", str(folder / "none")]
-        done = subprocess.run(command, stderr=full, stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
-
-    assert (done.returncode, done.stdout) == (66, b"")
