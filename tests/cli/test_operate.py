@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -16,6 +17,7 @@ from transparency.log.folder import Config, Folder
 from transparency.log.mark import Mark, MarkValue
 from transparency.log.sqlite import SqliteStore
 from transparency.log.store import Tip
+from transparency.merkle.hashing import leaf_hash
 from transparency.policy.document import Policy
 
 
@@ -309,6 +311,25 @@ def test_the_doctor_finds_a_log_that_is_not_the_one_of_its_mark(run: Run, log: P
     told = " ".join(result.stdout.split())
     assert says in told
     assert "Put the newest copy back" in told
+
+
+@pytest.mark.sqlite_file
+@pytest.mark.sqlite_file
+def test_the_doctor_finds_a_mark_that_is_not_the_one_the_log_writes(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older copy of it in its place, while the log runs: it said that all was well."""
+    monkeypatch.setattr("transparency.cli.doctor_checks._COMMIT_SECONDS", 0.0)
+    config = Config.read(log / "config.toml")
+    with contextlib.closing(SqliteStore.for_reading(log / "log.sqlite")) as store:
+        (first,) = store.digests(0, 1)
+    config.watermark.unlink()
+    Mark.create(config.watermark, config.origin, MarkValue(1, leaf_hash(first))).close()
+
+    result = run("doctor", "--data", log, "--json")
+
+    (found,) = (one for one in json.loads(result.stdout) if one["check"] == "high-water mark")
+    assert (found["level"], "is at size 1 and the log at 2" in found["detail"]) == ("warn", True)
 
 
 @pytest.mark.sqlite_file

@@ -44,6 +44,15 @@ async def test_a_backup_of_a_running_log_is_whole_and_can_go_on(tmp_path: Path) 
     assert fsck(tmp_path / "again").clean
 
 
+def test_a_copy_is_not_put_into_what_it_is_a_copy_of(tmp_path: Path) -> None:
+    made = make_log(tmp_path / "log")
+
+    with pytest.raises(LogUnusableError, match="lies in the folder that it would be a copy of"):
+        backup(made.data, made.data / "copy")
+
+    assert "copy" not in names_in(made.data)
+
+
 async def test_private_keys_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     made = make_log(tmp_path / "log")
     backup(made.data, tmp_path / "without")

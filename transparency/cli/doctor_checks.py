@@ -40,6 +40,9 @@ _SKEW_WARN = 5.0
 _SKEW_FAIL = 300.0
 _TLS_TIMEOUT = 10.0
 _MARK = "high-water mark"
+# A commit and its mark take this long at the most, on a slow disk; looked at so often meanwhile.
+_COMMIT_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +113,16 @@ def _state(folder: Folder, config: Config) -> Iterator[Finding]:
     where = config.db if config.db is not None else str(folder.database)
     try:
         with closing(stores.open_for_reading(folder)) as store:
-            yield Finding("ok", "database", f"{where} answers, with {store.tip().size} entries")
-            yield _mark(folder, config, store)
+            size = store.tip().size
+            yield Finding("ok", "database", f"{where} answers, with {size} entries")
+            yield _mark(folder, config, store, size)
     except TransparencyError as error:
         yield Finding("fail", "database", str(error))
         if config.watermark_db is None and not config.watermark.exists():
             yield _no_mark(config)
 
 
-def _mark(folder: Folder, config: Config, store: Store) -> Finding:
+def _mark(folder: Folder, config: Config, store: Store, size: int) -> Finding:
     try:
         if config.watermark_db is not None:
             value = check_newest(store, folder, config, config.watermark_db)
@@ -128,15 +132,27 @@ def _mark(folder: Folder, config: Config, store: Store) -> Finding:
         if not config.watermark.exists():
             return _no_mark(config)
         value = check_newest(store, folder, config, config.watermark)
+        until = time.monotonic() + _COMMIT_SECONDS
+        while value.size < size and time.monotonic() < until:  # a commit comes before its mark
+            time.sleep(_LOOK_SECONDS)
+            value = check_newest(store, folder, config, config.watermark)
     except TransparencyError as error:
         return Finding("fail", _MARK, str(error))
-    if config.watermark.is_relative_to(folder.path):
-        return Finding("warn", _MARK, f"{config.watermark} lies in the data folder; move it out")
-    if config.db is None and config.watermark.stat().st_mode & 0o077:
-        return Finding(
-            "warn", _MARK, f"{config.watermark} may be read by others, so nothing is kept in it; chmod it to 600"
+    warning = _odd_mark(folder, config, value.size, size)
+    return Finding("warn" if warning else "ok", _MARK, f"{config.watermark}{warning or f', at size {value.size}'}")
+
+
+def _odd_mark(folder: Folder, config: Config, mark: int, size: int) -> str:
+    if mark < size:
+        return (
+            f" is at size {mark} and the log at {size}: the log was killed between a commit and its mark, and its next "
+            "start mends that; or it runs, and writes another file: then /readyz says so"
         )
-    return Finding("ok", _MARK, f"{config.watermark}, at size {value.size}")
+    if config.watermark.is_relative_to(folder.path):
+        return " lies in the data folder; move it out"
+    if config.db is None and config.watermark.stat().st_mode & 0o077:
+        return " may be read by others, so nothing is kept in it; chmod it to 600"
+    return ""
 
 
 def _no_mark(config: Config) -> Finding:

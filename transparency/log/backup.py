@@ -50,6 +50,8 @@ def backup(
     out = out.absolute()
     if out.exists():
         raise FileExistsError(17, "exists already", str(out))
+    if out.parent.resolve().is_relative_to(source.path.resolve()):
+        raise LogUnusableError(f"{out} lies in the folder that it would be a copy of; name another place")
     target = make_folder(out.with_name(f".{out.name}.{secrets.token_hex(4)}.new"))
     try:
         if source.database.exists():
